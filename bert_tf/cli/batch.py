@@ -8,7 +8,7 @@ from itertools import islice
 
 from bert_tf.batch_jobs.jobs import PredictJob, answer_line
 from bert_tf.cli.shared.answers import answers_to, report_counts
-from bert_tf.cli.shared.files import refuse_same_file, unchanged_note
+from bert_tf.cli.shared.files import is_stream, refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_model
 from bert_tf.errors import InputError
 from bert_tf.finetuning.data.tables import BlankLines
@@ -36,8 +36,7 @@ def predict_file(args: argparse.Namespace, job: PredictJob) -> int:
             f"{original_path(args.output)}."
         )
     # Counting also finds a file or a column that is missing, before the model is loaded. A pipe can be read only once.
-    is_pipe = args.input == "-" or os.path.exists(args.input) and not os.path.isfile(args.input)
-    can_be_counted = not is_pipe or os.path.isdir(args.input)  # a folder is an error
+    can_be_counted = not is_stream(args.input) or os.path.isdir(args.input)  # a folder is an error
     total = sum(1 for _ in job.rows(args.input)) if can_be_counted else None
     blank = BlankLines()
     source = job.rows(args.input, blank)

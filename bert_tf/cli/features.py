@@ -1,18 +1,16 @@
 """`python -m bert_tf features`: writes a vector for every text of a file, as NumPy or Parquet, in constant memory."""
 
 import argparse
-import os
 import sys
 
 from bert_tf.batch_jobs.jobs import FeaturesJob
 from bert_tf.batch_jobs.vectors import VECTOR_WRITERS
 from bert_tf.cli.shared.answers import blank_note
-from bert_tf.cli.shared.files import writing
+from bert_tf.cli.shared.files import is_stream, writing
 from bert_tf.cli.shared.model import add_model_arguments, load_model
-from bert_tf.cli.shared.reading_options import column_names
 from bert_tf.cli.shared.runner_options import add_runner_arguments, run_on_runner
 from bert_tf.errors import InputError
-from bert_tf.finetuning.data.tables import BlankLines
+from bert_tf.finetuning.data.tables import BlankLines, column_names
 from bert_tf.inference.sentence_vectors import POOLINGS
 from bert_tf.user_errors import whole_number
 
@@ -65,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     job = _job(args)
     if args.runner:
         return run_on_runner(job, args)
-    if args.input == "-" or os.path.exists(args.input) and not os.path.isfile(args.input):
+    if is_stream(args.input):
         raise InputError(f"The input is read twice, once to count its texts; give a file instead of {args.input}.")
     blank = BlankLines()
     # Also finds a row that cannot be read, before the model is loaded.

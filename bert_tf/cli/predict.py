@@ -7,9 +7,10 @@ import sys
 from bert_tf.cli.shared.answers import refuse_file_options
 from bert_tf.cli.shared.files import writing
 from bert_tf.cli.shared.model import add_model_arguments, load_model
-from bert_tf.cli.shared.reading_options import add_reading_arguments, column_names
+from bert_tf.cli.shared.reading_options import add_reading_arguments
 from bert_tf.cli.shared.runner_options import add_runner_arguments, run_on_runner
 from bert_tf.errors import InputError
+from bert_tf.finetuning.data.tables import column_names
 from bert_tf.finetuning.tasks.registry import READING, READING_OF_TEXTS
 from bert_tf.user_errors import whole_number
 

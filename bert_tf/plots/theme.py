@@ -47,6 +47,26 @@ def colourscale(dark: bool = False) -> list[list]:
     return [[index / (len(stops) - 1), colour] for index, colour in enumerate(stops)]
 
 
+def text_colours(scale: Iterable, places: Iterable[float]) -> list[str]:
+    """Black or white for each place of a colour scale, whichever has more contrast with its colour.
+
+    Args:
+        scale: pairs of a place from 0 to 1 and its colour, as `colourscale` returns them.
+        places: from 0 to 1.
+    """
+    from plotly.colors import sample_colorscale, unlabel_rgb
+
+    colours = []
+    for colour in sample_colorscale([list(stop) for stop in scale], list(places)):
+        channels = [channel / 255 for channel in unlabel_rgb(colour)]
+        # The relative luminance of WCAG 2.2; 0.179 has the same contrast to black and to white.
+        red, green, blue = (
+            channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in channels
+        )
+        colours.append("#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff")
+    return colours
+
+
 def apply_theme(figure: go.Figure, dark: bool = False, height: int | None = None) -> go.Figure:
     """Set the colours, fonts and margins that all figures share; the background is transparent.
 

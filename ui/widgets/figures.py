@@ -47,32 +47,24 @@ def _with_readable_texts(figure):
     maps = [trace for trace in figure.data if trace.type == "heatmap" and trace.texttemplate == "%{z:.2f}"]
     if len(maps) != 1 or len(figure.data) != 1 or isinstance(maps[0].colorscale, str):
         return figure
+    from bert_tf.plots.theme import text_colours
+
     values = np.asarray(maps[0].z, np.float64)
     drawn = type(figure)(figure)
     drawn.data[0].texttemplate = None
     places = [place for place in np.ndindex(*values.shape) if np.isfinite(values[place])]
+    low, high = maps[0].zmin, maps[0].zmax
+    on_scale = [0.0 if low is None or low == high else (values[place] - low) / (high - low) for place in places]
     drawn.add_scatter(
         x=[maps[0].x[column] for _, column in places],
         y=[maps[0].y[row] for row, _ in places],
         text=[true_minus(f"{values[place]:.2f}") for place in places],
         mode="text",
-        textfont={"color": [_ink(maps[0], values[place]) for place in places]},
+        textfont={"color": text_colours(maps[0].colorscale, np.clip(on_scale, 0, 1))},
         hoverinfo="skip",
         showlegend=False,
     )
     return drawn
-
-
-def _ink(heatmap, value):
-    """Black or white: the one with more contrast to the colour of a value of a map."""
-    low, high = heatmap.zmin, heatmap.zmax
-    stops = [stop for stop, _ in heatmap.colorscale]
-    colours = [[int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)] for _, colour in heatmap.colorscale]
-    place = 0.0 if low is None or low == high else (value - low) / (high - low)
-    rgb = np.array([np.interp(place, stops, channel) for channel in zip(*colours)])
-    # The relative luminance of WCAG 2; 0.179 has the same contrast to black and to white.
-    linear = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return "#000000" if linear @ (0.2126, 0.7152, 0.0722) > 0.179 else "#ffffff"
 
 
 def _without_camera(config):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.checksums import checksum
-from bert_tf.cli.shared.files import refuse_no_file
+from bert_tf.cli.shared.files import is_stream, refuse_no_file
 from bert_tf.errors import InputError
 from bert_tf.files import DISK_FULL, read_json, write_json
 from bert_tf.folder_lock import only_writer
@@ -86,7 +86,7 @@ def answers_to(args: argparse.Namespace) -> Iterator[Answers]:
     path = None if args.output == "-" else args.output
     if path is not None:
         refuse_no_file(path)
-    if path is None or os.path.exists(path) and not os.path.isfile(path):
+    if path is None or is_stream(path):
         if args.resume:
             raise InputError("--resume goes with --output FILE.")
         with nullcontext(sys.stdout) if path is None else open(path, "w", encoding="utf-8", newline="\n") as stream:

@@ -28,6 +28,11 @@ def refuse_same_file(source: str, target: str | None, option: str = "--output") 
         raise InputError(f"--input and {option} are the same file, {target}: give another name to write to.")
 
 
+def is_stream(path: str) -> bool:
+    """Whether a path is "-", for standard input or output, or names something else than a file, such as a pipe."""
+    return path == "-" or os.path.exists(path) and not os.path.isfile(path)
+
+
 def refuse_no_file(path: str) -> None:
     """Checks that a path to write can name a file; raises InputError if it is empty, "-" or a folder."""
     if not path:
@@ -40,7 +45,7 @@ def refuse_no_file(path: str) -> None:
 
 def unchanged_note(output: str | None) -> str:
     """The end of an error message: the file of `--output` was not written; "" if the output is a terminal or a pipe."""
-    if output is None or output == "-" or os.path.exists(output) and not os.path.isfile(output):
+    if output is None or is_stream(output):
         return ""
     return f"; {original_path(output)} was not written"
 

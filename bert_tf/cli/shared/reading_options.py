@@ -36,8 +36,3 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
             reading.add_argument(name, type=whole_number(1), metavar="N", help=help_line)
         else:
             reading.add_argument(name, metavar=_METAVAR.get(option, "NAME"), help=help_line)
-
-
-def column_names(option: str | None) -> tuple[str, ...] | None:
-    """The names of --columns, which have commas between them; None if it was not given."""
-    return tuple(name.strip() for name in option.split(",")) if option else None

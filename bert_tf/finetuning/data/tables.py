@@ -49,6 +49,11 @@ class BlankLines:
     count: int = 0
 
 
+def column_names(option: str | None) -> tuple[str, ...] | None:
+    """The names of --columns, which have commas between them; None if it was not given."""
+    return tuple(name.strip() for name in option.split(",")) if option else None
+
+
 def table_format(path: str | Path, name: str | None = None) -> str:
     """The format of a table.
 

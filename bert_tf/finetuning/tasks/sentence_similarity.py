@@ -25,7 +25,7 @@ from bert_tf.finetuning.data.sentence_examples import (
     glue_layout,
     read_sentences,
 )
-from bert_tf.finetuning.data.tables import records_or_errors
+from bert_tf.finetuning.data.tables import column_names, records_or_errors
 from bert_tf.finetuning.task_settings import SIMILARITY_POOLINGS, TaskSettings
 from bert_tf.finetuning.tasks.head_formulas import normalized, sentence_vector
 from bert_tf.finetuning.tasks.sequence_classification import TASK as CLASSIFICATION
@@ -105,7 +105,7 @@ class SentenceSimilarity(Task):
             if not layout.regression:
                 raise DataError(f"GLUE's {options.glue} has labels; similarity is learned from pairs or from scores.")
             return layout
-        columns = tuple(name.strip() for name in options.columns.split(",")) if options.columns else None
+        columns = column_names(options.columns)
         score = getattr(options, "score_column", None)
         if score is None and str(path) != "-":
             record: Any = next((one for _, one in islice(records_or_errors(path, options.format, columns), 1)), {})

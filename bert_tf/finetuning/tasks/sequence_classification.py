@@ -25,7 +25,7 @@ from bert_tf.finetuning.data.sentence_examples import (
     glue_layout,
     read_sentences,
 )
-from bert_tf.finetuning.data.tables import records_or_errors, table_format
+from bert_tf.finetuning.data.tables import column_names, records_or_errors, table_format
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
 from bert_tf.finetuning.tasks.head_formulas import dense, dense_shapes, sentence_vector
 from bert_tf.finetuning.tasks.task import Task
@@ -109,7 +109,7 @@ class SequenceClassification(Task):
         if options.glue:
             return glue_layout(options.glue, path, options.format)
         kind = settings or options
-        columns = tuple(name.strip() for name in options.columns.split(",")) if options.columns else None
+        columns = column_names(options.columns)
         return ColumnLayout(
             options.text_column,
             options.text2_column,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import DataError, TaskError
-from bert_tf.finetuning.data.tables import FORMATS, records_or_errors
+from bert_tf.finetuning.data.tables import FORMATS, column_names, records_or_errors
 from bert_tf.finetuning.tasks.head_formulas import dense_shapes, prediction_shapes
 
 if TYPE_CHECKING:
@@ -126,8 +126,7 @@ class Task:
 
         Raises: DataError or OSError if the file cannot be read.
         """
-        columns = getattr(options, "columns", None)
-        columns = tuple(name.strip() for name in columns.split(",")) if columns else None
+        columns = column_names(getattr(options, "columns", None))
         kind = getattr(options, "format", None)
         return records_or_errors(path, kind, ("text",) if kind == "lines" else columns, blank)
 

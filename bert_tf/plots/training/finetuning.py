@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
-from plotly.colors import sample_colorscale, unlabel_rgb
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, head_colours
+from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, head_colours, text_colours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,23 +87,13 @@ def confusion_matrix(labels: Sequence[str], counts: Sequence[Sequence[int]], dar
     if len(labels) <= 20:
         # The counts are annotations: Plotly's own text colours are hard to read on the middle of the dark scale.
         figure.layout.annotations = [
-            {"x": x, "y": y, "text": str(count), "showarrow": False, "font": {"color": _text_colour(share, dark)}}
+            {"x": x, "y": y, "text": str(count), "showarrow": False, "font": {"color": colour}}
             for y, row_counts, row_shares in zip(names, counts, shares)
-            for x, count, share in zip(names, row_counts, row_shares)
+            for x, count, colour in zip(names, row_counts, text_colours(colourscale(dark), row_shares))
         ]
     figure.update_xaxes(title="predicted", side="bottom", type="category")
     figure.update_yaxes(title="true", autorange="reversed", type="category")
     return apply_theme(figure, dark, height=max(260, 60 + 26 * len(labels)))
-
-
-def _text_colour(share, dark):
-    """Black or white, whichever has more contrast with the colour of a share (WCAG 2.2's relative luminance)."""
-    (colour,) = sample_colorscale(colourscale(dark), [share])
-    channels = [channel / 255 for channel in unlabel_rgb(colour)]
-    red, green, blue = (
-        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in channels
-    )
-    return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"
 
 
 def label_bars(rows: Sequence[dict[str, Any]], dark: bool = False) -> go.Figure:
