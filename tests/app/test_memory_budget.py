@@ -225,6 +225,7 @@ def test_long_work_goes_on_while_a_press_waits_for_its_room(monkeypatch):
     with pressed.answered("visitor"), store.room(50, "b", "float32", patience=30, waiting=lambda: waits.append(1)):
         assert ended.wait(1) and pressed._count == 1
     thread.join()
+    assert pressed._hurried_until > began  # and its steps waited less for other presses
     assert waits and time.monotonic() - began < 20
 
 

@@ -10,6 +10,7 @@ import pytest
 from bert_tf.resources.memory_budget import MemoryBudget
 from tests.app.page_reading import PATIENCE
 from tests.conftest import make_bert
+from ui.session import fair_lock
 from ui.session.fair_lock import FairLock, Presses
 from ui.session.trace_store import TraceStore, size_of
 
@@ -200,6 +201,19 @@ def test_long_work_goes_on_after_a_while_and_for_the_press_that_waits_for_it():
         again.join(0.05)
         assert again.is_alive()
     again.join(PATIENCE)
+
+
+def test_long_work_waits_less_while_somebody_waits_for_its_memory(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(fair_lock.time, "monotonic", lambda: now[0])
+    presses, waits = Presses(PATIENCE), []
+    monkeypatch.setattr(presses._changed, "wait_for", lambda condition, seconds: waits.append(seconds))
+    presses.give_way()
+    presses.hurry()
+    presses.give_way()
+    now[0] += 1
+    presses.give_way()
+    assert waits == [PATIENCE, fair_lock._SHORT_WAIT, PATIENCE]
 
 
 def test_visitors_who_pressed_some_time_ago_are_not_here(monkeypatch):

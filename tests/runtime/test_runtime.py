@@ -245,6 +245,26 @@ def test_in_bfloat16_the_mlm_head_is_computed_in_float32(model):
     assert (read[0] == expected[0]).all()
 
 
+@pytest.mark.parametrize("vocabulary", [60, 128, 1000, 1500])
+def test_the_highest_logits_are_those_of_a_sort(vocabulary):
+    import openvino as ov
+    import openvino.opset13 as op
+
+    from bert_tf.runtime.graphs.bert import _top
+
+    logits, top_k = op.parameter([-1, vocabulary], np.float32), op.parameter([], np.int32)
+    results = [op.result(value) for value in _top(logits, top_k, vocabulary)]
+    run = ov.compile_model(ov.Model(results, [logits, top_k]), "CPU")
+    # Rounded, so that many are equal: those keep the order of their ids.
+    values = np.round(np.random.default_rng(0).normal(size=(40, vocabulary)).astype(np.float32), 1)
+    values[0], values[1, 30:50] = 0, 9
+    for count in (1, 5, 20, vocabulary):
+        best, ids = run([values, np.array(count, np.int32)]).values()
+        expected = np.argsort(-values, axis=1, kind="stable")[:, :count]
+        assert (ids == expected).all()
+        assert (best == np.take_along_axis(values, expected, axis=1)).all()
+
+
 def test_models_without_heads_run(model):
     from bert_tf.models import build_encoder
 

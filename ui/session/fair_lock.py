@@ -9,6 +9,8 @@ from ui.shell.server_cache import server_cache
 
 # Long work waits this many seconds for the presses of all visitors: a tenth of the time is left to it under any load.
 _LONGEST_WAIT = 1.0
+# While somebody waits for the memory that long work takes, half of the time is left to it.
+_SHORT_WAIT, _HURRIED = 0.1, 0.5
 _RECENT = 20.0  # seconds: whoever pressed no longer ago counts as a visitor who is here now
 
 
@@ -56,7 +58,7 @@ class Presses:
 
     def __init__(self, longest):
         self._longest, self._count, self._changed = longest, 0, threading.Condition()
-        self._here = threading.local()
+        self._here, self._hurried_until = threading.local(), 0.0
         self._pressed_at: dict[str, float] = {}  # of each visitor, the latest press
 
     @contextlib.contextmanager
@@ -85,10 +87,15 @@ class Presses:
         with self._changed:
             return len(self._recent()) > 1
 
+    def hurry(self):
+        """Somebody waits for what long work holds: for half a second, its steps wait only a short time."""
+        self._hurried_until = time.monotonic() + _HURRIED
+
     def give_way(self):
         """Wait until no press is being answered, at most the longest time."""
+        longest = _SHORT_WAIT if time.monotonic() < self._hurried_until else self._longest
         with self._changed:
-            self._changed.wait_for(lambda: self._count == 0, self._longest)
+            self._changed.wait_for(lambda: self._count == 0, longest)
 
     def _recent(self):
         since = time.monotonic() - _RECENT

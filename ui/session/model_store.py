@@ -210,11 +210,16 @@ class ModelStore(LoadedModels):
         self._give_back_later, self._has_dropped_model = allocator.GiveBackLater(3.0), False
 
     @contextlib.contextmanager
-    def room(self, *inputs, **options):
-        """As `LoadedModels.room`. Long work goes on while a press waits: it may be what takes the room."""
+    def room(self, size, name, precision, patience=None, waiting=lambda: None):
+        """As `LoadedModels.room`. Long work goes on and hurries while somebody waits: it may be what takes the room."""
+
+        def hurried():
+            presses().hurry()
+            waiting()
+
         with contextlib.ExitStack() as stack:
             with presses().paused():
-                stack.enter_context(super().room(*inputs, **options))
+                stack.enter_context(super().room(size, name, precision, patience, hurried))
             yield
 
     def drop_oldest(self):

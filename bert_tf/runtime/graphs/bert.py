@@ -45,6 +45,8 @@ Node: TypeAlias = Any
 #: a weight by a millionth of the step between two of its values.
 _ZERO_POINT = 1e-6
 
+_GROUP = 128  # ids among which `_top` looks first for the highest logit of all
+
 VECTORS = ("queries", "keys", "values")
 #: The dense layers that compute them.
 PROJECTIONS = ("query", "key", "value")
@@ -97,16 +99,14 @@ def build_mlm_reading(model: RunnableModel, eight_bits: bool = False, rounds_inp
     answers, top_k = op.parameter([-1], np.int32), op.parameter([], np.int32)
     shape = op.slice(op.shape_of(states, "i64"), ints(0), ints(2), ints(1))  # P, S
     logits = graph.mlm_logits(op.reshape(states, ints(-1, model.bert_config.hidden_size), False))  # [P S, V]
-    top = op.topk(logits, top_k, -1, "max", "value", "i32", True)
+    best, ids = _top(logits, top_k, model.bert_config.vocab_size)
     # Subtract the highest logit: nothing overflows, and the entropy is not a difference of large numbers.
-    highest = op.slice(top.output(0), ints(0), ints(1), ints(1), ints(1))
-    logits, best = op.subtract(logits, highest), op.subtract(top.output(0), highest)
+    highest = op.slice(best, ints(0), ints(1), ints(1), ints(1))
+    logits, best = op.subtract(logits, highest), op.subtract(best, highest)
     powers = op.exp(logits)
     total = op.reduce_sum(powers, ints(1), True)
     entropies = op.subtract(op.log(total), op.divide(op.reduce_sum(op.multiply(powers, logits), ints(1), True), total))
-    last = op.gather(
-        op.reshape(op.gather(top.output(1), integer(0), integer(1)), shape, False), integer(-1), integer(1)
-    )  # [P]
+    last = op.gather(op.reshape(op.gather(ids, integer(0), integer(1)), shape, False), integer(-1), integer(1))  # [P]
     chosen = op.unsqueeze(op.select(op.less(answers, integer(0, np.int32)), last, answers), ints(1))
     chosen = op.reshape(op.broadcast(chosen, shape), ints(-1, 1), False)  # [P S, 1]
     answer_logits = op.gather_elements(logits, chosen, 1)
@@ -114,11 +114,34 @@ def build_mlm_reading(model: RunnableModel, eight_bits: bool = False, rounds_inp
     above = op.reduce_sum(op.convert(op.greater(logits, answer_logits), np.float32), ints(1), True)
     ranks = op.add(op.convert(above, np.int32), integer(1, np.int32))
     lists = op.concat([shape, op.unsqueeze(op.convert(top_k, np.int64), ints(0))], 0)  # P, S, K
-    results = [op.reshape(value, lists, False) for value in (top.output(1), op.divide(op.exp(best), total))]
+    results = [op.reshape(value, lists, False) for value in (ids, op.divide(op.exp(best), total))]
     results += [
         op.reshape(value, shape, False) for value in (entropies, ranks, op.divide(op.exp(answer_logits), total))
     ]
     return ov.Model(results, [states, answers, top_k], "mlm_reading")
+
+
+def _top(logits: Node, top_k: Node, vocabulary: int) -> tuple[Node, Node]:
+    """The `top_k` highest of each row of logits [R, V], in descending order, and their ids; equal ones by their ids.
+
+    OpenVINO's `TopK` takes V K steps a row. Here it looks among the highest logits of groups of ids, and then only in
+    the K groups with the highest ones, in which all that it looks for stands.
+    """
+    groups = -(-vocabulary // _GROUP)
+    padded = op.pad(logits, ints(0, 0), ints(0, groups * _GROUP - vocabulary), "constant", real(-np.inf))
+    grouped = op.reshape(padded, ints(0, groups, _GROUP), True)
+    count = op.minimum(top_k, integer(groups, np.int32))
+    # Sorted by their numbers, so that equal logits stay in the order of their ids.
+    chosen = op.topk(op.reduce_max(grouped, ints(2), False), count, -1, "max", "index", "i32", True).output(1)  # [R, K]
+    ids = op.add(
+        op.multiply(op.unsqueeze(chosen, ints(2)), integer(_GROUP, np.int32)),
+        op.constant(np.arange(_GROUP, dtype=np.int32)),
+    )
+    candidates, ids = (
+        op.reshape(value, ints(0, -1), True) for value in (op.gather(grouped, chosen, integer(1), 1), ids)
+    )
+    top = op.topk(candidates, top_k, -1, "max", "value", "i32", True)
+    return top.output(0), op.gather_elements(ids, top.output(1), 1)
 
 
 #: The Keras layer of an architecture -> the dotted path of the class that builds its graph.
