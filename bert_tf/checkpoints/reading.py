@@ -3,6 +3,7 @@
 The headers are checked before a value is read.
 """
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from bert_tf.checkpoints.library import encoder_folder, find, is_google
 from bert_tf.checkpoints.model_checksums import check_model_checksums
 from bert_tf.checkpoints.stored_model import StoredModel, build_keras_model
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import heads_present, is_task_tensor, tensor_shapes
+from bert_tf.checkpoints.tensor_names import heads_present, is_of_another_head, is_task_tensor, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.tokenizers import BaseTokenizer
@@ -27,11 +28,14 @@ if TYPE_CHECKING:  # it imports Keras
 # The most rows of a token embedding table without a token: tables are padded to a multiple of 8, 64 or 128, and
 # multilingual DeBERTa has 898. With more, the vocabulary is another model's.
 _MOST_PADDING = 1024
+_log = logging.getLogger(__name__)
 
 
 def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig, BaseTokenizer, "BertModel"]:
     """Load a model from a folder of this project, of Hugging Face (safetensors), of Google (TF checkpoint) or a
     KerasHub preset.
+
+    The tensors of a head that this project does not know are left out, and the log names them.
 
     Args:
         folder: str or path. The model folder.
@@ -41,8 +45,8 @@ def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig,
         (`BertConfig`, tokenizer, `BertModel`). `model.bert_heads` are the heads in the files.
 
     Raises:
-        CheckpointError: a file is missing, truncated or of an unsupported format, a tensor is unknown, missing or
-            has another shape, a weight is not finite, or the vocabulary has another size.
+        CheckpointError: a file is missing, truncated or of an unsupported format, a tensor of the encoder or of a known
+            head is unknown, missing or has another shape, a weight is not finite, or the vocabulary has another size.
         ConfigError, VocabularyError, OSError: the settings or the vocabulary cannot be used.
     """
     config, tokenizer, heads, tensors = _checked_folder(folder)
@@ -69,9 +73,17 @@ def read_stored(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, S
 
 def _checked_folder(folder):
     folder = Path(folder)
-    config, tokenizer, tensors = open_folder(folder)
-    tensors = {name: tensor for name, tensor in tensors.items() if not is_task_tensor(name)}
-    return config, tokenizer, check(folder, config, tokenizer, tensors), tensors
+    config, tokenizer, stored = open_folder(folder)
+    tensors = {
+        name: tensor for name, tensor in stored.items() if not (is_task_tensor(name) or is_of_another_head(name))
+    }
+    heads = check(folder, config, tokenizer, tensors)
+    for name, tensor in stored.items():
+        if is_of_another_head(name):
+            _log.warning(
+                "%s: %s %s is left out: no head of this project has it.", tensor.file, tensor.name, tensor.shape
+            )
+    return config, tokenizer, heads, tensors
 
 
 def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:

@@ -62,6 +62,16 @@ def is_task_tensor(name: str) -> bool:
     return name.startswith(_TASK_STARTS)
 
 
+def is_of_another_head(name: str) -> bool:
+    """Return whether a tensor of this canonical name belongs to a head that this project does not know.
+
+    Such as ColBERT's projection: the encoder and the known heads compute the same without it. A name with slashes is an
+    unknown one in a TensorFlow checkpoint or a KerasHub preset, and may be a part of the encoder.
+    """
+    is_known = name.startswith(("bert.", *_HEAD_STARTS.values())) or is_task_tensor(name)
+    return not is_known and "/" not in name
+
+
 def task_names(names: Iterable[str | None], architecture: Architecture) -> dict[str, str]:
     """Return {canonical name of the MLM head: name of a task's head} for the tensors that the names alone mistake.
 

@@ -26,9 +26,9 @@ _HEADS = {
 }
 MAX_HEADS = 6
 
-#: The parts of a Plotly template that these figures use.
-_LAYOUT = ("xaxis", "yaxis", "scene", "title", "hovermode", "hoverlabel", "coloraxis", "autotypenumbers")
-_KINDS = ("bar", "histogram", "scatter", "scatter3d")
+#: The parts of a Plotly template that these figures use; those with three dimensions use "scene" too.
+_LAYOUT = ("xaxis", "yaxis", "title", "hovermode", "hoverlabel", "coloraxis", "autotypenumbers")
+_KINDS = frozenset({"bar", "histogram", "scatter", "scatter3d"})
 
 
 def head_colours(dark: bool = False) -> list[str]:
@@ -91,7 +91,7 @@ def apply_theme(figure: go.Figure, dark: bool = False, height: int | None = None
     legend = layout.get("legend", {})
     figure.layout = {
         **layout,
-        "template": _template(dark),
+        "template": _template(dark, _KINDS.intersection(trace.type for trace in figure.data)),
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"color": text_colour, "size": 13},
@@ -106,18 +106,22 @@ def apply_theme(figure: go.Figure, dark: bool = False, height: int | None = None
 
 
 @functools.cache
-def _template(dark: bool) -> dict[str, Any]:
-    """The parts of Plotly's template that these figures use. Plotly validates and copies the template for each figure,
-    and most of it is for maps and for other kinds of traces."""
+def _template(dark: bool, kinds: frozenset[str]) -> dict[str, Any]:
+    """The parts of Plotly's template for a figure of these kinds of traces. Plotly validates and copies the template
+    for each figure, and most of it is for other kinds."""
     import plotly.io
 
     template = plotly.io.templates["plotly_dark" if dark else "plotly_white"].to_plotly_json()
-    layout = {name: template["layout"][name] for name in _LAYOUT if name in template["layout"]}
+    names = (*_LAYOUT, "scene") if "scatter3d" in kinds else _LAYOUT
+    layout = {name: template["layout"][name] for name in names if name in template["layout"]}
     for axis in ("xaxis", "yaxis"):
         # The margins make room for the labels. Plotly's search for labels that overflow takes longer than all other
         # drawing.
         layout[axis] = {**layout[axis], "ticklabeloverflow": "allow"}
-    return {"layout": layout, "data": {kind: template["data"][kind] for kind in _KINDS if kind in template["data"]}}
+    return {
+        "layout": layout,
+        "data": {kind: template["data"][kind] for kind in sorted(kinds) if kind in template["data"]},
+    }
 
 
 def escape(text: str) -> str:

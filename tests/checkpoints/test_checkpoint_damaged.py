@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from bert_tf import load
 from bert_tf.checkpoints import CheckpointError, read, save
 
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
@@ -72,6 +73,24 @@ def test_an_unknown_tensor_is_named(folder):
         CheckpointError,
         match=r"bert.encoder.layer.9.output.dense.bias \(32,\) is not a tensor of a BERT",
     ):
+        read(folder)
+
+
+def test_the_tensors_of_an_unknown_head_are_left_out_and_named(folder, caplog):
+    (folder / "checksums.json").unlink()
+    before = load(folder).predict("the [MASK]")
+    change(folder, **{"linear.weight": np.zeros((8, 32), np.float32)})  # as in ColBERT
+    after = load(folder).predict("the [MASK]")
+    assert "model.safetensors: linear.weight (8, 32) is left out" in caplog.text
+    assert after.masks == before.masks and after.nsp == before.nsp
+
+
+@pytest.mark.parametrize(
+    "name", ["encoder.conv.weight", "bert.adapter.weight", "cls.predictions.scale", "pooler.norm.bias"]
+)
+def test_an_unknown_tensor_that_could_change_the_outputs_is_not_left_out(folder, name):
+    change(folder, **{name: np.zeros(32, np.float32)})
+    with pytest.raises(CheckpointError, match=f"{name} .* is not a tensor of a BERT"):
         read(folder)
 
 
