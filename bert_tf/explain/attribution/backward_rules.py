@@ -113,131 +113,91 @@ class DeepLiftRules(BackwardRules):
     """DeepLIFT (`deeplift`): multipliers in place of gradients, from the differences between the second row and the
     first.
 
-    The first row, the reference, is constant: its gradients have no meaning.
+    The first row, the reference, is constant: its gradients have no meaning. Each step returns its true value plus a
+    linear function, with the multipliers, of a difference that is 0 (`_zero`). (`tf.custom_gradient` would do too, but
+    TensorFlow registers each function with one for ever, with the weights that it captures.)
     """
 
     name = "deeplift"
 
     def product(self, a: tf.Tensor, b: tf.Tensor, value: tf.Tensor | None = None) -> tf.Tensor:
-        @tf.custom_gradient
-        def step(a, b):
-            def back(gradient):
-                mean_a, mean_b = (tf.reduce_mean(x, axis=0, keepdims=True) for x in (a, b))
-                return tf.matmul(gradient, mean_b, transpose_b=True), tf.matmul(mean_a, gradient, transpose_a=True)
-
-            return (tf.matmul(a, b) if value is None else tf.stop_gradient(value)), back
-
-        return step(a, b)
+        value = tf.matmul(a, b) if value is None else value
+        mean_a, mean_b = (tf.stop_gradient(tf.reduce_mean(x, axis=0, keepdims=True)) for x in (a, b))
+        return tf.stop_gradient(value) + tf.matmul(_zero(a), mean_b) + tf.matmul(mean_a, _zero(b))
 
     def softmax(self, scores: tf.Tensor, value: tf.Tensor | None = None) -> tf.Tensor:
-        @tf.custom_gradient
-        def step(scores):
-            unmasked = tf.cast(scores > MASKED_SCORE / 2, tf.float32)
-            logs = tf.nn.log_softmax(scores)
-
-            def back(gradient):
-                # Back through exp, then through the log-softmax.
-                at_logs = gradient * tf.exp(_log_between(*tf.split(logs, 2)))
-                return _log_softmax_back(scores, at_logs, unmasked[:1])
-
-            return tf.exp(logs), back
-
-        return step(scores)
+        unmasked = tf.cast(scores[:1] > MASKED_SCORE / 2, tf.float32)
+        logs = tf.stop_gradient(tf.nn.log_softmax(scores))
+        return tf.exp(logs) + tf.exp(_log_between(*tf.split(logs, 2))) * _log_softmax_change(scores, unmasked)
 
     def activation(self, function: Callable[[tf.Tensor], tf.Tensor], x: tf.Tensor) -> tf.Tensor:
-        @tf.custom_gradient
-        def step(x):
-            y = function(x)
-
-            def back(gradient):
-                midpoint = tf.reduce_mean(x, axis=0, keepdims=True)
-                with tf.GradientTape() as tape:
-                    tape.watch(midpoint)
-                    value = function(midpoint)
-                slope, change = tape.gradient(value, midpoint), x[1:] - x[:1]
-                is_small = tf.abs(change) < _SMALL_DIFFERENCE
-                return gradient * tf.where(is_small, slope, (y[1:] - y[:1]) / tf.where(is_small, 1.0, change))
-
-            return y, back
-
-        return step(x)
+        y = tf.stop_gradient(function(x))
+        midpoint = tf.stop_gradient(tf.reduce_mean(x, axis=0, keepdims=True))
+        with tf.GradientTape() as tape:
+            tape.watch(midpoint)
+            value = function(midpoint)
+        slope, change = tape.gradient(value, midpoint), x[1:] - x[:1]
+        is_small = tf.abs(change) < _SMALL_DIFFERENCE
+        multiplier = tf.where(is_small, slope, (y[1:] - y[:1]) / tf.where(is_small, 1.0, change))
+        return y + tf.stop_gradient(multiplier) * _zero(x)
 
     def normalise(self, x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
-        @tf.custom_gradient
-        def step(x):
-            centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
-            scale = tf.math.rsqrt(tf.reduce_mean(centred**2, axis=-1, keepdims=True) + epsilon)
-
-            def back(gradient):
-                at_normal = gradient * gamma
-                mean = tf.reduce_mean(centred, axis=0, keepdims=True)
-                at_scale = tf.reduce_sum(at_normal * mean, axis=-1, keepdims=True)
-                before, after = tf.split(scale, 2)
-                # Back through 1 / sqrt(v): the difference of the results divided by the difference of v; then through
-                # v, the mean of the squares.
-                at_squares = -at_scale * (before * after) ** 2 / (before + after) / tf.cast(tf.shape(x)[-1], tf.float32)
-                at_centred = at_normal * (before + after) / 2 + at_squares * 2 * mean
-                return at_centred - tf.reduce_mean(at_centred, axis=-1, keepdims=True)
-
-            return centred * scale * gamma + beta, back
-
-        return step(x)
+        centred = tf.stop_gradient(x - tf.reduce_mean(x, axis=-1, keepdims=True))
+        scale = tf.math.rsqrt(tf.reduce_mean(centred**2, axis=-1, keepdims=True) + epsilon)
+        mean, (before, after) = tf.reduce_mean(centred, axis=0, keepdims=True), tf.split(scale, 2)
+        at_centred = _zero(x) - tf.reduce_mean(_zero(x), axis=-1, keepdims=True)
+        # Through the mean of the squares v, and through 1 / sqrt(v): the difference of the results divided by the
+        # difference of v.
+        at_squares = tf.reduce_mean(2 * mean * at_centred, axis=-1, keepdims=True)
+        at_scale = -((before * after) ** 2) / (before + after) * at_squares
+        return (centred * scale + at_centred * (before + after) / 2 + mean * at_scale) * gamma + beta
 
     def highest(self, x: tf.Tensor) -> tf.Tensor:
         """The maximum; the token that is highest in the row with the higher maximum receives the whole difference. Its
         own difference is at least as large."""
-
-        @tf.custom_gradient
-        def step(x):
-            maximum = tf.reduce_max(x, axis=1)
-
-            def back(gradient):
-                before, after = tf.split(tf.argmax(x, axis=1, output_type=tf.int32), 2)
-                change = maximum[1:] - maximum[:1]
-                token = tf.one_hot(tf.where(change >= 0, after, before), tf.shape(x)[1], axis=1)
-                token_change = tf.reduce_sum((x[1:] - x[:1]) * token, axis=1)
-                share = tf.where(token_change == 0, 1.0, change / tf.where(token_change == 0, 1.0, token_change))
-                return tf.expand_dims(gradient * share, 1) * token
-
-            return maximum, back
-
-        return step(x)
+        maximum = tf.stop_gradient(tf.reduce_max(x, axis=1))
+        before, after = tf.split(tf.argmax(x, axis=1, output_type=tf.int32), 2)
+        change = maximum[1:] - maximum[:1]
+        token = tf.one_hot(tf.where(change >= 0, after, before), tf.shape(x)[1], axis=1)
+        token_change = tf.reduce_sum((x[1:] - x[:1]) * token, axis=1)
+        share = tf.where(token_change == 0, 1.0, change / tf.where(token_change == 0, 1.0, token_change))
+        return maximum + tf.stop_gradient(share) * tf.reduce_sum(token * _zero(x), axis=1)
 
     def one_of_all(self, logits: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
         """The log-probability."""
-
-        @tf.custom_gradient
-        def step(logits):
-            def back(gradient):
-                at_logs = tf.expand_dims(gradient, 1) * tf.one_hot(wanted, tf.shape(logits)[1])
-                return _log_softmax_back(logits, at_logs, tf.ones_like(logits[:1]))
-
-            return tf.gather(tf.nn.log_softmax(logits), wanted, axis=1), back
-
-        return step(logits)
+        value = tf.stop_gradient(tf.nn.log_softmax(logits))
+        return tf.gather(value + _log_softmax_change(logits, tf.ones_like(logits[:1])), wanted, axis=1)
 
     def yes_or_no(self, logit: tf.Tensor) -> tf.Tensor:
         """The log-probability."""
         return self.activation(tf.math.log_sigmoid, logit)
 
 
-def _log_softmax_back(x: tf.Tensor, gradient: tf.Tensor, unmasked: tf.Tensor) -> tf.Tensor:
-    """Multipliers at x [2, ..., K] from those at x - log(sum(exp(x))), over the last axis.
+def _zero(x: tf.Tensor) -> tf.Tensor:
+    """Zeros, of which x has the gradient."""
+    return x - tf.stop_gradient(x)
+
+
+def _log_softmax_change(x: tf.Tensor, unmasked: tf.Tensor) -> tf.Tensor:
+    """Zeros, of which x [2, ..., K] has the multipliers of x - log(sum(exp(x))) over the last axis.
 
     The Rescale rule applies to the logarithm and to each exp. Softmax does not change if a constant is added to all of
     x, so the mean over the unmasked entries is subtracted first.
 
     Args:
         x: float32 [2, ..., K].
-        gradient: float32 [1, ..., K] or [2, ..., K]. The multipliers at x - log(sum(exp(x))).
         unmasked: float32 [1, ..., K]. 1 for unmasked entries, else 0.
     """
     count = tf.reduce_sum(unmasked, axis=-1, keepdims=True)
-    centred = x - tf.reduce_sum(x * unmasked, axis=-1, keepdims=True) / count
+
+    def centre(x):
+        return x - tf.reduce_sum(x * unmasked, axis=-1, keepdims=True) / count
+
+    centred = tf.stop_gradient(centre(x))
     log_sum = _log_between(*tf.split(tf.reduce_logsumexp(centred, axis=-1, keepdims=True), 2))
     shares = tf.exp(_log_between(*tf.split(centred, 2)) - log_sum)
-    at_centred = gradient - shares * tf.reduce_sum(gradient, axis=-1, keepdims=True)
-    return at_centred - unmasked / count * tf.reduce_sum(at_centred, axis=-1, keepdims=True)
+    change = centre(_zero(x))
+    return change - tf.reduce_sum(shares * change, axis=-1, keepdims=True)
 
 
 def _log_between(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:

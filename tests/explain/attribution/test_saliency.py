@@ -1,10 +1,15 @@
 """Saliency against its definitions: small differences, the completeness axiom, and replacing by hand."""
 
+import gc
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import bert_tf.explain.attribution.saliency as saliency_module
+from bert_tf import load
 from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain.attribution.methods import SALIENCY_METHODS
 from bert_tf.explain.attribution.saliency import (
     gradient_x_input,
     integrated_gradients,
@@ -211,3 +216,19 @@ def test_the_steep_part_of_the_path_gets_the_gradients():
     widths = {part.last - part.first: part for part in parts}
     narrowest = widths[min(widths)]
     assert abs((narrowest.first + narrowest.last) / 2 - 0.37) < 0.02
+
+
+@pytest.mark.parametrize("method", SALIENCY_METHODS)
+def test_nothing_of_a_dropped_model_stays_in_tensorflow(tiny_folder, method):
+    """TensorFlow keeps what is registered with it, such as custom gradients, and all that they refer to."""
+
+    def graphs():
+        gc.collect()
+        return sum(isinstance(value, tf.Graph) for value in gc.get_objects())
+
+    before = graphs()
+    bert = load(tiny_folder)
+    trace = bert.trace("the [MASK] of the work")
+    SALIENCY_METHODS[method](bert, trace, mask_target(bert, trace))
+    del bert, trace
+    assert graphs() == before
