@@ -1,5 +1,6 @@
 """Memory that was freed goes back to the system."""
 
+import os
 import sys
 import time
 
@@ -38,6 +39,7 @@ def test_freed_blocks_leave_the_process():
     import numpy as np
 
     allocator.prepare()
+    assert os.environ["TF_ONEDNN_USE_SYSTEM_ALLOCATOR"] == "1"
     before = resident_bytes()
     # Blocks of 3 MB with small objects between them, which keep the allocator from shrinking its heap.
     blocks = [(np.ones(3_000_000, np.uint8), bytearray(500)) for _ in range(100)]

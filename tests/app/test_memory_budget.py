@@ -610,6 +610,26 @@ def test_a_page_that_runs_without_a_visitor_notes_no_visit():
     note_visit()
 
 
+def test_what_a_session_refers_to_is_dropped_though_streamlit_still_refers_to_the_session(monkeypatch):
+    class Session:
+        def __init__(self):
+            self.session_state = {"widget": "a trace"}
+
+    gone, here = Session(), Session()
+    server = types.SimpleNamespace(get_app_session={"gone": gone, "here": here, "other": None}.get)
+    monkeypatch.setattr(server_budget.runtime, "get_instance", lambda: server)
+    monkeypatch.setattr(server_budget.state, "is_here", lambda session: session == "here")
+    monkeypatch.setattr(server_budget, "_visits", lambda: types.SimpleNamespace(note=lambda session: None))
+    monkeypatch.setattr(server_budget, "_give_back_later", lambda: None)
+    for session in ("gone", "here", "other"):
+        context = types.SimpleNamespace(session_id=session)
+        monkeypatch.setattr(server_budget, "get_script_run_ctx", lambda context=context, **_: context)
+        note_visit()
+    server_budget._drop_all()
+    assert gone.session_state == {} and here.session_state
+    server_budget._app_sessions.clear()
+
+
 def test_a_session_is_closed_in_the_servers_loop_unless_its_browser_has_come_back(monkeypatch):
     closed = []
     monkeypatch.setattr(server_budget.state, "is_here", lambda session: session != "gone")

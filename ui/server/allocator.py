@@ -7,10 +7,13 @@ server that loaded and dropped some models, a gigabyte was freed memory. With an
 import ctypes
 import functools
 import gc
+import os
 import threading
 
 _MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 _LARGE = 1 << 20  # bytes from which a block is mapped on its own, and given back as soon as it is freed
+# TensorFlow takes large blocks for oneDNN from an allocator of its own, which gives none of them back, but for this.
+_FROM_SYSTEM = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
 
 
 @functools.cache
@@ -21,9 +24,11 @@ def _library():
 
 @functools.cache
 def prepare():
-    """Give large blocks back as soon as they are freed. Call it in every run; it acts once."""
+    """Give large blocks back as soon as they are freed. Call it in every run, before TensorFlow is imported; it acts
+    once."""
     if _library():
         _library().mallopt(_MMAP_THRESHOLD, _LARGE)
+        os.environ.setdefault(_FROM_SYSTEM, "1")
 
 
 def give_back():

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import threading
 import time
+import weakref
 
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -26,6 +27,7 @@ _KEPT_FREE = 20  # of the bound a twentieth is left to what passes need for a mo
 _MEASURE = 0.5  # seconds between two looks at the memory of the process
 _log = logging.getLogger(__name__)
 _loops: list[asyncio.AbstractEventLoop] = []  # that of the server; none in a process that is not one
+_app_sessions = weakref.WeakValueDictionary()  # Streamlit's object of each session that it still refers to
 
 
 @server_cache
@@ -122,6 +124,11 @@ _give_back_later = allocator.GiveBackLater(3.0)
 
 
 def _drop_all():
+    # Streamlit refers to the session that it served last until another one comes, and its widgets refer to attention
+    # maps and models.
+    for session, app_session in list(_app_sessions.items()):
+        if not state.is_here(session):
+            app_session.session_state.clear()
     memory_budget().drop_all()
     allocator.give_back()
     _give_back_later()  # what the closed sessions hold is free a moment later
@@ -131,4 +138,6 @@ def note_visit():
     """Note that this visit is here. Call it in every run; a run without a visitor (`python app.py`) notes nothing."""
     context = get_script_run_ctx(suppress_warning=True)
     if context is not None:
+        if (app_session := runtime.get_instance().get_app_session(context.session_id)) is not None:
+            _app_sessions[context.session_id] = app_session
         _visits().note(context.session_id)
