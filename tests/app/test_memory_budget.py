@@ -10,6 +10,8 @@ import weakref
 
 import numpy as np
 import pytest
+from streamlit.runtime.state import SessionState
+from streamlit.runtime.state.common import WidgetMetadata
 
 from bert_tf import load
 from bert_tf.checkpoints.stored_model import engine_unused
@@ -613,7 +615,11 @@ def test_a_page_that_runs_without_a_visitor_notes_no_visit():
 def test_what_a_session_refers_to_is_dropped_though_streamlit_still_refers_to_the_session(monkeypatch):
     class Session:
         def __init__(self):
-            self.session_state = {"widget": "a trace"}
+            def pressed(trace=Bert()):
+                return trace
+
+            self.trace, self.session_state = weakref.ref(pressed()), SessionState()
+            self.session_state._set_widget_metadata(WidgetMetadata("id", str, str, "string_value", callback=pressed))
 
     gone, here = Session(), Session()
     server = types.SimpleNamespace(get_app_session={"gone": gone, "here": here, "other": None}.get)
@@ -626,7 +632,7 @@ def test_what_a_session_refers_to_is_dropped_though_streamlit_still_refers_to_th
         monkeypatch.setattr(server_budget, "get_script_run_ctx", lambda context=context, **_: context)
         note_visit()
     server_budget._drop_all()
-    assert gone.session_state == {} and here.session_state
+    assert gone.trace() is None and here.trace() is not None
     server_budget._app_sessions.clear()
 
 

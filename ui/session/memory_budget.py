@@ -128,7 +128,7 @@ def _drop_all():
     # maps and models.
     for session, app_session in list(_app_sessions.items()):
         if not state.is_here(session):
-            app_session.session_state.clear()
+            app_session.session_state.__init__()  # its `clear` keeps what it knows of the widgets
     memory_budget().drop_all()
     allocator.give_back()
     _give_back_later()  # what the closed sessions hold is free a moment later
