@@ -12,7 +12,8 @@ import threading
 
 _MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 _LARGE = 1 << 20  # bytes from which a block is mapped on its own, and given back as soon as it is freed
-# TensorFlow takes large blocks for oneDNN from an allocator of its own, which gives none of them back, but for this.
+# TensorFlow takes large blocks for oneDNN from an allocator of its own, which gives none of them back, but for this
+# variable. Gradients of long texts then take a tenth longer.
 _FROM_SYSTEM = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
 
 
@@ -29,6 +30,11 @@ def prepare():
     if _library():
         _library().mallopt(_MMAP_THRESHOLD, _LARGE)
         os.environ.setdefault(_FROM_SYSTEM, "1")
+
+
+def environment_of_child():
+    """The environment variables for a process that this one starts: it keeps its memory until it ends."""
+    return {name: value for name, value in os.environ.items() if name != _FROM_SYSTEM}
 
 
 def give_back():

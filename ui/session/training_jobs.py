@@ -28,6 +28,7 @@ from bert_tf.training.run_folder import (
     read_run,
 )
 from ui import ownership
+from ui.server import allocator
 from ui.session import runs, state
 from ui.shell.limits import OWN_PREFIX, ROOT
 from ui.shell.processes import find_process, may_run, read_process, write_process
@@ -101,6 +102,7 @@ class Training:
                 process = subprocess.Popen(
                     self._command,
                     cwd=ROOT,
+                    env=allocator.environment_of_child(),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
