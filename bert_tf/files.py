@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -61,8 +62,16 @@ def read_json(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def write_json(path: str | os.PathLike, values: Mapping[str, Any]) -> None:
-    """Write an object as indented JSON, atomically."""
-    write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+    """Write an object as indented JSON, atomically. NaN and infinity, which JSON does not know, are written as null."""
+    write_text(path, json.dumps(_with_null(values), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _with_null(value):
+    if isinstance(value, Mapping):
+        return {key: _with_null(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_null(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:

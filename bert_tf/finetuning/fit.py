@@ -22,6 +22,7 @@ import numpy as np
 from bert_tf.checkpoints.saving import DTYPES
 from bert_tf.errors import TaskError
 from bert_tf.files import foreign_model, write_json
+from bert_tf.finetuning.learning_record import read_rounds
 from bert_tf.finetuning.task_settings import read_settings, selection_score
 from bert_tf.folder_lock import locked_folder
 from bert_tf.resources.remote import original_path
@@ -404,7 +405,7 @@ class _Run:
 
     def _read_rounds(self):
         path = self.folder / "rounds.json"
-        return json.loads(path.read_text(encoding="utf-8"))["rounds"] if path.is_file() else []
+        return read_rounds(path) if path.is_file() else []
 
     def _ends(self):
         """The numbers of updates after which a round ends, ascending."""

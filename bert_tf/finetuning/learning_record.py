@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.results import Result, frame
 
@@ -31,3 +34,20 @@ class LearningRecord(Result, figures={"learning": "bert_tf.plots.training.learni
         """A row for each record of the log."""
         names = dict.fromkeys(name for record in self.records for name in record)
         return frame({name: [record.get(name) for record in self.records] for name in names})
+
+
+def read_rounds(path: Path) -> list[dict[str, Any]]:
+    """Reads the evaluations of a fine-tuning.
+
+    Args:
+        path: Path. A `rounds.json` file, where an undefined score is null.
+
+    Returns: list of dicts with "step", "dev" and "best", ascending; an undefined score of "dev" is NaN.
+
+    Raises: OSError, ValueError or KeyError if the file is missing, not JSON, or without rounds.
+    """
+    rounds = json.loads(path.read_text(encoding="utf-8"))["rounds"]
+    return [
+        {**record, "dev": {name: math.nan if score is None else score for name, score in record["dev"].items()}}
+        for record in rounds
+    ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import html
-import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from bert_tf.files import atomic_write, write_json, write_text
+from bert_tf.finetuning.learning_record import read_rounds
 from bert_tf.finetuning.model_card import TASK_NAMES, model_card
 from bert_tf.finetuning.task_settings import undefined_note
 from bert_tf.training.run_folder import read_records
@@ -140,7 +140,7 @@ def read_progress(folder: Path) -> tuple[list, list] | None:
     log, rounds = folder / "metrics.jsonl", folder / "rounds.json"
     if not log.is_file() or not rounds.is_file():
         return None
-    return list(read_records(log)), json.loads(rounds.read_text(encoding="utf-8"))["rounds"]
+    return list(read_records(log)), read_rounds(rounds)
 
 
 def _write_errors(path, rows):

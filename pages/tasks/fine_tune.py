@@ -1,6 +1,7 @@
 """Fine-tune: a model is trained on the visitor's file in the background."""
 
 import dataclasses
+import math
 
 import streamlit as st
 
@@ -257,7 +258,7 @@ def _curves(name, status):
     numbers = [f"loss **{last['loss']:.3f}**"]
     task, metric = finetuning_jobs.task_and_metric(name)
     best_scores = next((evaluation["dev"] for evaluation in reversed(rounds) if evaluation["best"]), {})
-    if metric in best_scores:
+    if not math.isnan(best_scores.get(metric, math.nan)):
         # SQuAD's scores are percentages already; a correlation is no share.
         score = best_scores[metric] / 100 if task == "answer" else best_scores[metric]
         written = f"{score:.3f}" if metric == "spearman" else share(score)

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from bert_tf.files import (
     atomic_write,
     is_missing_or_empty,
     read_json,
+    write_json,
     write_text,
 )
 from bert_tf.folder_lock import FolderInUse
@@ -159,3 +161,8 @@ def test_json_that_python_itself_refuses_is_a_sentence(tmp_path, text):
         read_json(tmp_path / "x.json")
     (tmp_path / "x.json").write_text(json.dumps({"a": 1}))
     assert read_json(tmp_path / "x.json") == {"a": 1}
+
+
+def test_an_undefined_number_is_written_as_null(tmp_path):
+    write_json(tmp_path / "x.json", {"a": [math.nan, 1.5], "b": {"c": -math.inf}, "d": (2, None)})
+    assert read_json(tmp_path / "x.json") == {"a": [None, 1.5], "b": {"c": None}, "d": [2, None]}

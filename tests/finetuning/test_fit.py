@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.errors import TaskError
+from bert_tf.files import read_json
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.fit import FitSettings, fit
 from bert_tf.finetuning.repeated_seeds import best_scores, fit_seeds
@@ -272,6 +274,8 @@ def test_of_an_undefined_score_the_latest_model_is_kept(start_folder, tmp_path):
     task = task_type("classify")
     done = fit(task, start_folder, numbers, equal, settings, FitSettings(epochs=2), tmp_path / "m", lambda line: None)
     assert [one["best"] for one in done.rounds] == [True, True] and np.isnan(done.rounds[0]["dev"]["spearman"])
+    written = read_json(tmp_path / "m" / "run" / "rounds.json")["rounds"]  # JSON knows no NaN
+    assert written[0]["dev"]["spearman"] is None
     assert best_scores(done.rounds, "spearman") == done.rounds[-1]["dev"] and (tmp_path / "m" / "task.json").is_file()
 
 
@@ -410,9 +414,12 @@ def test_the_longest_input_ends_with_the_position_table(tmp_path):
 
 
 def test_a_log_that_was_cut_off_is_reported_to_its_last_whole_line(tmp_path):
-    (tmp_path / "rounds.json").write_text('{"rounds": [{"step": 2}]}')
+    (tmp_path / "rounds.json").write_text('{"rounds": [{"step": 2, "dev": {"accuracy": 0.5, "spearman": null}}]}')
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 3, "lo')
-    assert read_progress(tmp_path) == ([{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}], [{"step": 2}])
+    records, [last] = read_progress(tmp_path)
+    assert records == [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]
+    assert last["step"] == 2 and last["dev"]["accuracy"] == 0.5
+    assert math.isnan(last["dev"]["spearman"])
 
 
 def test_mean_and_spread_over_seeds():

@@ -10,6 +10,7 @@ import unicodedata
 
 from bert_tf.checkpoints import find, models_dir
 from bert_tf.checkpoints.delta import base_model
+from bert_tf.finetuning.learning_record import read_rounds
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.training.run_folder import RunError, read_run
 from ui import ownership
@@ -419,7 +420,7 @@ def _lines(path):
 
 def _rounds(path):
     try:
-        return json.loads(path.read_text(encoding="utf-8"))["rounds"]
+        return read_rounds(path)
     except (OSError, ValueError, KeyError):
         return []
 
