@@ -191,24 +191,30 @@ def another_word(shared, trace):
     # Streamlit tells options apart by their text, and a word may occur twice: the options have a number.
     labels = {f"{word.source}{word.index}": f"{number}: {word.text}" for number, word in enumerate(words, 1)}
     names = list(labels)
-    first = cached("counterfactuals_exchange", (trace,), lambda: likely_words.exchange(shared, trace))
-    default = f"{first[0].source}{first[0].index}" if first else names[0]
+
+    def first_word():
+        first = cached("counterfactuals_exchange", (trace,), lambda: likely_words.exchange(shared, trace))
+        return f"{first[0].source}{first[0].index}" if first else names[0]
+
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox(
             "Replace",
             names,
             format_func=labels.__getitem__,
             width=260,
-            **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", default, names, labels.items()),
+            **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", first_word, names, labels.items()),
         )
         word = words[names.index(name)]
-        offered = likely_words.suggestions(shared, trace, word)
+
+        def first_instead():
+            return next(iter(likely_words.suggestions(shared, trace, word)), "")
+
         instead = st.text_input(
             "by",
             placeholder="Type a word",
             width=260,
             max_chars=200,
-            **state.bind_setting("counterfactuals.with", "w_counterfactuals_with", next(iter(offered), "")),
+            **state.bind_setting("counterfactuals.with", "w_counterfactuals_with", first_instead),
         )
     if not instead.strip():
         st.info("Type a word to put in its place.", icon=":material/keyboard:")

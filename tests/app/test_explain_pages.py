@@ -743,6 +743,18 @@ def test_a_word_that_stands_twice_is_changed_where_it_was_chosen(open_app):
     assert param(app, "counterfactuals.word") in (None, "a0")
 
 
+def test_a_word_of_the_link_asks_for_no_suggestions(open_app, monkeypatch):
+    from pages.explain import likely_words
+
+    asked = []
+    monkeypatch.setattr(likely_words, "suggestions", lambda *_: asked.append("suggestions") or ["dog"])
+    link = {"counterfactuals.kind": "word", "counterfactuals.word": "a1"}
+    app = run_until_done(open_app(page="counterfactuals", **PAIR, mask="a3", **link, **{"counterfactuals.with": "hen"}))
+    assert component(app, "bars")["cards"] and not asked
+    app = run_until_done(open_app(page="counterfactuals", **PAIR, mask="a3", **link))
+    assert app.text_input(key="w_counterfactuals_with").value == "dog" and asked == ["suggestions"]
+
+
 def test_changing_places_turns_the_two_inputs_round(open_app):
     app = run_until_done(
         open_app(page="patching", a="The bunny ate it.", mask="a2", **{"patching.a": "The bunny ate some."})

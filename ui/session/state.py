@@ -203,10 +203,15 @@ def bind_setting(name: str, key: str, default, allowed=None, labels=None) -> dic
     Args:
         name: "page.name".
         key: the widget's key.
-        default: the value if the link does not have the setting.
+        default: the value if the link does not have the setting. If it takes time to compute, give a callable () ->
+            str: it is called only if the link has no allowed value.
         allowed: container of the allowed values; any other value in a link is replaced by the default. None: all.
         labels: the labels of the allowed values if the same values may get other labels, see ``set_widget``.
     """
+    if callable(default):
+        own = view().setting(name)
+        is_needed = own is None or (allowed is not None and own not in allowed)
+        default = default() if is_needed else own
     value_in_link = setting(name, default)
     if allowed is not None and value_in_link not in allowed:
         value_in_link = default
