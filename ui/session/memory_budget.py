@@ -14,6 +14,7 @@ from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.resources.memory_budget import MemoryBudget, RestOfProcess
+from bert_tf.runtime import half_precision
 from ui.server import allocator
 from ui.session import state
 from ui.shell.server_cache import server_cache
@@ -130,6 +131,7 @@ def _drop_all():
         if not state.is_here(session):
             app_session.session_state.__init__()  # its `clear` keeps what it knows of the widgets
     memory_budget().drop_all()
+    half_precision.release_memory()
     allocator.give_back()
     _give_back_later()  # what the closed sessions hold is free a moment later
 
