@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from bert_tf.plots.representations.vectors import curves
 from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape
@@ -68,37 +67,47 @@ def answer_curve(lens: LogitLens, row: int = 0, dark: bool = False) -> go.Figure
         dark: bool. Whether the page is dark.
     """
     names = state_names(lens.probabilities.shape[1])
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.55, 0.45])
-    colour = CATEGORIES[4] if dark else CATEGORIES[0]
     ranks, probabilities = lens.answer_ranks[row], lens.answer_probabilities[row]
-    for panel, values, symbol, value_format in (
-        (1, ranks, "circle", "rank %{y:,}"),
-        (2, probabilities, "diamond", "%{y:.2%}"),
-    ):
-        figure.add_trace(
+    rank_colour = CATEGORIES[4] if dark else CATEGORIES[0]
+    panels = [
+        ("", ranks, rank_colour, "circle", "rank %{y:,}"),
+        ("2", probabilities, CATEGORIES[1], "diamond", "%{y:.2%}"),
+    ]
+    figure = go.Figure(
+        [
             go.Scatter(
                 x=names,
                 y=values.tolist(),
+                xaxis=f"x{panel}",
+                yaxis=f"y{panel}",
                 mode="lines+markers",
                 showlegend=False,
-                line={"color": colour if panel == 1 else CATEGORIES[1]},
+                line={"color": colour},
                 marker={"symbol": symbol, "size": 7},
                 hovertemplate=f"after layer %{{x}}: {value_format}<extra></extra>",
-            ),
-            row=panel,
-            col=1,
-        )
-    figure.update_yaxes(
-        title="rank",
-        type="log",
-        autorange="reversed",
-        tickvals=[1, 2, 5, 10, 20, 50, 100] if ranks.max() <= 100 else [1, 10, 100, 1000, 10000, 100000],
-        row=1,
-        col=1,
+            )
+            for panel, values, colour, symbol, value_format in panels
+        ],
+        {
+            "xaxis": {"type": "category", "matches": "x2", "anchor": "y", "showticklabels": False},
+            "xaxis2": {"type": "category", "anchor": "y2", "title": {"text": "after layer"}},
+            "yaxis": {
+                "title": {"text": "rank"},
+                "type": "log",
+                "autorange": "reversed",
+                "tickvals": [1, 2, 5, 10, 20, 50, 100] if ranks.max() <= 100 else [1, 10, 100, 1000, 10000, 100000],
+                "domain": [0.49, 1.0],
+                "anchor": "x",
+            },
+            "yaxis2": {
+                "title": {"text": "probability"},
+                "range": [0, 1.05],
+                "tickformat": ".0%",
+                "domain": [0.0, 0.41],
+                "anchor": "x2",
+            },
+        },
     )
-    figure.update_yaxes(title="probability", range=[0, 1.05], tickformat=".0%", row=2, col=1)
-    figure.update_xaxes(type="category")
-    figure.update_xaxes(title="after layer", row=2, col=1)
     return apply_theme(figure, dark, height=340)
 
 
