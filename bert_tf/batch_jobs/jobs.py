@@ -12,12 +12,13 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError, InputError
+from bert_tf.finetuning.data.sentence_examples import TEXT2_COLUMNS, TEXT_COLUMNS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 #: Reads rows and returns an answer (JSON values or a vector), or the exception of a bad row, for each, in their order.
 Answering = Callable[[Iterable[Any]], Iterator[Any]]
+
+
+#: The keys that the two texts may have in a line of JSON: the names of the columns of a table, the usual one first.
+TEXT_KEYS, TEXT2_KEYS = ("text_a", *TEXT_COLUMNS), ("text_b", *TEXT2_COLUMNS)
 
 
 class BadLine(InputError):
@@ -95,7 +100,8 @@ class PredictJob(Job):
         file_format: str or None. "lines", "csv", "tsv" or "jsonl"; None for that of the file's extension, JSON lines
             if it has none of these.
         columns: tuple of str or None. The columns of a file without a header.
-        text_column, text2_column: str or None. The columns of the texts, or their keys in JSON lines.
+        text_column, text2_column: str or None. The columns of the texts, or their keys in JSON lines; None for those
+            with a usual name, such as "text".
     """
 
     top_k: int = 5
@@ -116,8 +122,11 @@ class PredictJob(Job):
 
     @property
     def _keys(self):
-        """The keys of the two texts in a line of JSON."""
-        return self.text_column or "text_a", self.text2_column or "text_b"
+        """The keys that the two texts may have in a line of JSON, two tuples."""
+        return (
+            (self.text_column,) if self.text_column else TEXT_KEYS,
+            (self.text2_column,) if self.text2_column else TEXT2_KEYS,
+        )
 
     def _rows_of_table(self, path, file_format, blank):
         from bert_tf.finetuning.data.sentence_examples import ColumnLayout, find_columns
@@ -133,9 +142,11 @@ class PredictJob(Job):
             if keys is None:
                 if file_format == "lines" and self.file_format is None:
                     _refuse_json(path, record["text"])
-                keys = find_columns(path, record, layout, labelled=False)[:2]
+                column, second, _ = find_columns(path, record, layout, labelled=False)
+                keys = (column,), (second,) if second else TEXT2_KEYS
             # A mask that is empty in a table is none.
-            yield number, row_of({**record, "mask": record.get("mask") or None}, keys[0], keys[1] or "text_b")
+            record = {**record, "mask": record.get("mask") or None}
+            yield number, row_of(record, *keys)
 
     def answering(self) -> Answering:
         bert = load_bert(self)
@@ -282,14 +293,17 @@ def _lines(path):
 
 
 def rows_of_lines(
-    lines: Iterable[bytes], blank: BlankLines | None = None, text_a: str = "text_a", text_b: str = "text_b"
+    lines: Iterable[bytes],
+    blank: BlankLines | None = None,
+    text_a: Sequence[str] = TEXT_KEYS,
+    text_b: Sequence[str] = TEXT2_KEYS,
 ) -> Iterator[tuple[int, Any]]:
     """The rows of lines of JSON.
 
     Args:
         lines: iterable of bytes.
         blank: `BlankLines` that counts the blank lines, which are left out; None if nobody asks.
-        text_a, text_b: str. The keys of the two texts.
+        text_a, text_b: sequence of str. The keys that the two texts may have; the first one in a record counts.
 
     Yields: (number of the line, row or `BadLine`).
     """
@@ -300,34 +314,35 @@ def rows_of_lines(
             blank.count += 1
 
 
-def row_of_line(line: bytes, text_a: str = "text_a", text_b: str = "text_b") -> Any:
+def row_of_line(line: bytes, text_a: Sequence[str] = TEXT_KEYS, text_b: Sequence[str] = TEXT2_KEYS) -> Any:
     """(text_a, text_b, mask) of one line of JSON, or a `BadLine` with the reason why it cannot be read.
 
     Args:
         line: bytes. The line.
-        text_a, text_b: str. The keys of the two texts.
+        text_a, text_b: sequence of str. The keys that the two texts may have; the first one in a record counts.
     """
     try:
         record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         return BadLine(f"not JSON in UTF-8 ({error}).")
     if not isinstance(record, dict):
-        return BadLine(f'a JSON {type(record).__name__}, where an object with "{text_a}" is expected.')
+        return BadLine(f'a JSON {type(record).__name__}, where an object with "{text_a[0]}" is expected.')
     return row_of(record, text_a, text_b)
 
 
-def row_of(record: dict[str, Any], text_a: str = "text_a", text_b: str = "text_b") -> Any:
+def row_of(record: dict[str, Any], text_a: Sequence[str] = TEXT_KEYS, text_b: Sequence[str] = TEXT2_KEYS) -> Any:
     """(text_a, text_b, mask) of a record, or a `BadLine`.
 
     Args:
         record: dict. It may have the key "mask" too.
-        text_a, text_b: str. The keys of the two texts.
+        text_a, text_b: sequence of str. The keys that the two texts may have; the first one in a record counts.
     """
-    if text_a not in record:
-        keys = ", ".join(record) or "nothing"
-        return BadLine(f'no "{text_a}" in it (it has: {keys[:80]}).')
+    key_a, key_b = (next((key for key in keys if key in record), None) for keys in (text_a, text_b))
+    if key_a is None:
+        has = ", ".join(record) or "nothing"
+        return BadLine(f'no "{text_a[0]}" in it (it has: {has[:80]}); --text-column names another key.')
     mask = record.get("mask")
-    return record[text_a], record.get(text_b), () if mask is None else mask
+    return record[key_a], None if key_b is None else record[key_b], () if mask is None else mask
 
 
 def answer_line(number: int, answer: Any) -> str:

@@ -98,9 +98,19 @@ def test_what_a_runner_cannot_do_is_said(arguments, message, source, tiny_folder
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("keys", [("text_a", "text_b"), ("text", "text2"), ("sentence1", "sentence2")])
+def test_a_line_of_json_may_name_its_texts_as_a_table_does(keys):
+    line = json.dumps({"id": 7, **dict(zip(keys, "xy"))}).encode()
+    assert row_of_line(line) == ("x", "y", ())
+    assert row_of_line(json.dumps({keys[0]: "x", "mask": [1]}).encode()) == ("x", None, [1])
+
+
 def test_half_a_surrogate_pair_in_an_error_does_not_end_the_job():
     line = answer_line(7, row_of_line(r'{"\ud800 é": 1}'.encode()))
-    assert json.loads(line.encode("utf-8"))["error"] == 'no "text_a" in it (it has: \ud800 é).'
+    assert (
+        json.loads(line.encode("utf-8"))["error"]
+        == 'no "text_a" in it (it has: \ud800 é); --text-column names another key.'
+    )
     assert "é" in line and line.endswith("\n")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 # The column names to search for if none is named.
-_TEXT, _TEXT2 = ("text", "sentence", "text_a", "sentence1"), ("text2", "text_b", "sentence2")
+TEXT_COLUMNS, TEXT2_COLUMNS = ("text", "sentence", "text_a", "sentence1"), ("text2", "text_b", "sentence2")
 #: The column names of a label or a score.
 LABEL_COLUMNS = ("label", "labels", "score")
 
@@ -171,8 +171,8 @@ def find_columns(
             )
         return name
 
-    text = column(layout.text, _TEXT, "text", "--text-column")
-    text2 = column(layout.text2, _TEXT2, "second text", "--text2-column", pair)
+    text = column(layout.text, TEXT_COLUMNS, "text", "--text-column")
+    text2 = column(layout.text2, TEXT2_COLUMNS, "second text", "--text2-column", pair)
     return text, text2, column(layout.label, LABEL_COLUMNS, "label", "--label-column") if labelled else None
 
 
