@@ -68,6 +68,7 @@ def answer_curve(lens: LogitLens, row: int = 0, dark: bool = False) -> go.Figure
     """
     names = state_names(lens.probabilities.shape[1])
     ranks, probabilities = lens.answer_ranks[row], lens.answer_probabilities[row]
+    ticks = [1, 2, 5, 10, 20, 50, 100] if ranks.max() <= 100 else [10**power for power in range(6)]
     rank_colour = CATEGORIES[4] if dark else CATEGORIES[0]
     panels = [
         ("", ranks, rank_colour, "circle", "rank %{y:,}"),
@@ -95,7 +96,8 @@ def answer_curve(lens: LogitLens, row: int = 0, dark: bool = False) -> go.Figure
                 "title": {"text": "rank"},
                 "type": "log",
                 "autorange": "reversed",
-                "tickvals": [1, 2, 5, 10, 20, 50, 100] if ranks.max() <= 100 else [1, 10, 100, 1000, 10000, 100000],
+                "tickvals": ticks,
+                "ticktext": [f"{tick:,}" for tick in ticks],
                 "domain": [0.49, 1.0],
                 "anchor": "x",
             },
