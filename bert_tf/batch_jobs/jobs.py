@@ -18,7 +18,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError, InputError
-from bert_tf.finetuning.data.sentence_examples import TEXT2_COLUMNS, TEXT_COLUMNS
+from bert_tf.finetuning.data.sentence_examples import TEXT2_COLUMNS, TEXT_COLUMNS, ColumnLayout, find_columns
+from bert_tf.finetuning.data.tables import records_or_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,9 +130,6 @@ class PredictJob(Job):
         )
 
     def _rows_of_table(self, path, file_format, blank):
-        from bert_tf.finetuning.data.sentence_examples import ColumnLayout, find_columns
-        from bert_tf.finetuning.data.tables import records_or_errors
-
         layout = ColumnLayout(self.text_column, self.text2_column)
         columns = ("text",) if file_format == "lines" else self.columns
         keys = None
@@ -143,7 +141,7 @@ class PredictJob(Job):
                 if file_format == "lines" and self.file_format is None:
                     _refuse_json(path, record["text"])
                 column, second, _ = find_columns(path, record, layout, labelled=False)
-                keys = (column,), (second,) if second else TEXT2_KEYS
+                keys = (column,), (second,) if second else ()
             # A mask that is empty in a table is none.
             record = {**record, "mask": record.get("mask") or None}
             yield number, row_of(record, *keys)
