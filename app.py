@@ -44,7 +44,7 @@ if __name__ == "__main__":
                 page_foot.draw()
                 frame.long_link_note()
             jobs.end()
-            visitor_cache().make_room()  # also for the graphs and Keras models that this run built
+            visitor_cache().end()
             uploads.free()
             state.write_address()
 

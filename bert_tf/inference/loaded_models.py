@@ -27,9 +27,10 @@ class LoadedModels(ByteStore):
     """The loaded models: a `ByteStore` from (name, precision) to what `read` returns.
 
     The bytes of a model grow after it was stored: with the graphs that its engine compiles, and with its Keras model.
-    What is dropped is a model or, if `drops_parts`, a compiled graph or the Keras model, which the model's last answer
-    did not need. A model that is in use (`using`) is not dropped: that would free nothing. One that was dropped while
-    somebody refers to it stays in memory until nobody does; until then it is taken back rather than read a second time.
+    What is dropped is a model or, if `drops_parts`, the workspace of a compiled graph, or a graph or the Keras model,
+    which the model's last answer did not need. A model that is in use (`using`) is not dropped: that would free
+    nothing. One that was dropped while somebody refers to it stays in memory until nobody does; until then it is taken
+    back rather than read a second time.
 
     Args:
         budget: `MemoryBudget`.
@@ -37,8 +38,8 @@ class LoadedModels(ByteStore):
         expected: callable (name) -> about the bytes that a model will need, for which room is made before it is read.
         keep: int. How many of the models that were used last are never dropped.
         bert_of: callable (what `read` returned) -> its `Bert`.
-        drops_parts: bool. Whether a compiled graph or a Keras model can be dropped alone, also of the models that are
-            kept.
+        drops_parts: bool. Whether workspaces, graphs and Keras models can be dropped alone, also of the models that
+            are kept.
         patience: float. Seconds that `room` waits at most, if not told otherwise.
     """
 
@@ -81,10 +82,12 @@ class LoadedModels(ByteStore):
             super().drop_oldest()
 
     def _parts(self):
-        """(when it was used, callable () that drops it) for each graph and Keras model that may be dropped next."""
+        """(when it was used, callable () that drops it) for each workspace, graph and Keras model that may be dropped
+        next."""
         times = []
         for bert in self._berts() if self._drops_parts else ():
             needed = max((graphs.latest() for graphs in bert.graphs), default=-math.inf) - _TOGETHER
+            times += [(graphs.oldest_workspace(), graphs.free_oldest, math.inf) for graphs in bert.graphs]
             times += [(graphs.oldest(), graphs.drop_oldest, needed) for graphs in bert.graphs]
             built_used_at = getattr(bert.weights, "model_used_at", None)
             if built_used_at is not None and not self._are_in_use(bert.weights):

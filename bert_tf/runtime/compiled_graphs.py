@@ -1,7 +1,12 @@
-"""The compiled graphs of a model, which can be dropped one by one: each holds weights that the engine has packed."""
+"""The compiled graphs of a model, which can be dropped one by one: each holds weights that the engine has packed.
+
+A graph keeps a workspace from its last run, for the next one: memory for attention maps and for intermediate results.
+It can be freed alone.
+"""
 
 import collections
 import contextlib
+import dataclasses
 import math
 import threading
 import time
@@ -17,6 +22,7 @@ class CompiledGraphs:
         lane_of: callable (kind) -> its lane. Graphs of one lane run one after the other, those of several lanes at the
             same time.
         room: callable (bytes of a graph) -> context manager, in which it is compiled.
+        free: callable (kind, graph), which frees the workspace of a graph that does not run.
     """
 
     def __init__(
@@ -24,12 +30,13 @@ class CompiledGraphs:
         bytes_of: Callable[[Hashable], int],
         lane_of: Callable[[Hashable], Hashable] = lambda kind: None,
         room: Callable[[int], contextlib.AbstractContextManager] = contextlib.nullcontext,
+        free: Callable[[Hashable, Any], None] = lambda kind, graph: None,
     ) -> None:
         self._running: dict[Hashable, threading.Lock] = {}  # of each lane; held while a graph is compiled or runs
         self._changing = threading.Lock()
-        self._bytes_of, self._lane_of, self._room = bytes_of, lane_of, room
+        self._bytes_of, self._lane_of, self._room, self._free = bytes_of, lane_of, room, free
         self._in_use: dict[Hashable, Hashable] = {}  # the kind of the graph of each lane that is compiled or runs
-        self._graphs: collections.OrderedDict[Hashable, tuple[Any, float]] = collections.OrderedDict()
+        self._graphs: collections.OrderedDict[Hashable, _Entry] = collections.OrderedDict()
 
     def __contains__(self, kind: Hashable) -> bool:
         return kind in self._graphs
@@ -38,7 +45,7 @@ class CompiledGraphs:
         return iter(self._graphs)
 
     def __getitem__(self, kind: Hashable) -> Any:
-        return self._graphs[kind][0]
+        return self._graphs[kind].graph
 
     @property
     def nbytes(self) -> int:
@@ -53,7 +60,7 @@ class CompiledGraphs:
         with self._running.setdefault(lane, threading.Lock()):
             with self._changing:
                 self._in_use[lane] = kind
-                graph, _ = self._graphs.get(kind, (None, 0.0))
+                graph = self._graphs[kind].graph if kind in self._graphs else None
             try:
                 if graph is None:
                     with self._room(self._bytes_of(kind)):
@@ -63,19 +70,19 @@ class CompiledGraphs:
                 with self._changing:
                     del self._in_use[lane]
                     if graph is not None:
-                        self._graphs[kind] = graph, time.monotonic()
+                        self._graphs[kind] = _Entry(graph, time.monotonic())
                         self._graphs.move_to_end(kind)
 
     def latest(self) -> float:
         """When a graph was used last, by `time.monotonic`; minus infinity if there is none."""
         with self._changing:
-            return next(reversed(self._graphs.values()))[1] if self._graphs else -math.inf
+            return next(reversed(self._graphs.values())).used_at if self._graphs else -math.inf
 
     def oldest(self) -> float | None:
         """When the graph was used that `drop_oldest` drops, by `time.monotonic`; None if it drops none."""
         with self._changing:
             kind = self._idle()
-            return None if kind is None else self._graphs[kind][1]
+            return None if kind is None else self._graphs[kind].used_at
 
     def drop_oldest(self) -> None:
         """Drop the graph that was used longest ago and does not run. It is compiled again when it is needed."""
@@ -84,6 +91,30 @@ class CompiledGraphs:
             if kind is not None:
                 del self._graphs[kind]
 
-    def _idle(self):
-        """The kind that was used longest ago of those that do not run."""
-        return next((kind for kind in self._graphs if kind not in self._in_use.values()), None)
+    def oldest_workspace(self) -> float | None:
+        """When the graph was used whose workspace `free_oldest` frees, by `time.monotonic`; None if it frees none."""
+        with self._changing:
+            kind = self._idle(has_workspace=True)
+            return None if kind is None else self._graphs[kind].used_at
+
+    def free_oldest(self) -> None:
+        """Free the workspace of the graph that was used longest ago of those that have one and do not run."""
+        with self._changing:
+            kind = self._idle(has_workspace=True)
+            if kind is not None:
+                self._graphs[kind].has_workspace = False
+                self._free(kind, self._graphs[kind].graph)
+
+    def _idle(self, has_workspace=False):
+        """The kind that was used longest ago of those that do not run; with `has_workspace` of those that have one."""
+        running = self._in_use.values()
+        graphs = self._graphs.items()
+        kinds = (kind for kind, entry in graphs if kind not in running and entry.has_workspace >= has_workspace)
+        return next(kinds, None)
+
+
+@dataclasses.dataclass
+class _Entry:
+    graph: Any
+    used_at: float
+    has_workspace: bool = True

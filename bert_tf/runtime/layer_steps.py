@@ -24,7 +24,7 @@ from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from bert_tf.runtime.graphs.bert import Graph, Node, graph_class, integer, ints, writable
 from bert_tf.runtime.head_answers import HeadAnswers
 from bert_tf.runtime.numpy_ops import finish_layer, read_by_mlm
-from bert_tf.runtime.openvino_engine import core
+from bert_tf.runtime.openvino_engine import core, free_workspace
 
 _LAYER = "bert.encoder.layer."
 _STEP_BYTES = 3  # for each value of a layer, as measured: a step holds some of its weights in float32, and its results
@@ -57,7 +57,7 @@ class LayerSteps(HeadAnswers):
 
     def __init__(self, model: StoredModel, task: Any = None, name: str = "this model") -> None:
         self.config, self._model, self._task, self._name = model.bert_config, model, task, name
-        self.graphs = CompiledGraphs(self._graph_bytes)
+        self.graphs = CompiledGraphs(self._graph_bytes, free=lambda _, step: free_workspace(step.request))
         self._tensors: dict[tuple[str, str], ov.Tensor] = {}
 
     def embed(self, token_ids: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
@@ -229,7 +229,7 @@ class _Step:
         inputs, results = make(graph)
         self._weights, self._start = list(graph.inputs), f"{_LAYER}{group}."
         compiled = core().compile_model(ov.Model(results, [*inputs, *graph.inputs.values()]), "CPU", _SETTINGS)
-        self._request, self._count = compiled.create_infer_request(), len(results)
+        self.request, self._count = compiled.create_infer_request(), len(results)
 
     def weights(self, group):
         """The weights for a layer, as (name, "values" or "scales")."""
@@ -237,8 +237,8 @@ class _Step:
 
     def __call__(self, tensors):
         arrays = [one if isinstance(one, ov.Tensor) else np.ascontiguousarray(one) for one in tensors]
-        self._request.infer(arrays, share_outputs=True)
-        return [self._request.get_output_tensor(index).data.copy() for index in range(self._count)]
+        self.request.infer(arrays, share_outputs=True)
+        return [self.request.get_output_tensor(index).data.copy() for index in range(self._count)]
 
 
 class _StepGraph(Graph):

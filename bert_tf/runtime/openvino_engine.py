@@ -8,6 +8,7 @@ import functools
 import math
 import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -103,7 +104,7 @@ class OpenVINOEngine:
         self._one_thread = {_ONE_THREAD, _MLM_HEAD} if shares_cores else {_ONE_THREAD}
         self._model = model
         self._memory = {one_thread: _ReusedMemory() for one_thread in (False, True)}
-        self.graphs = CompiledGraphs(self._graph_bytes, self._has_one_thread, room)
+        self.graphs = CompiledGraphs(self._graph_bytes, self._has_one_thread, room, self._free)
         self._precision, self._eight_bits = precision, precision == "int8"
         # Rounding the products of the head to bfloat16 changes more first predictions than rounding those of the
         # encoder does (`benchmarks/precision.py`), so the head is computed in float32, in a graph of its own.
@@ -120,6 +121,10 @@ class OpenVINOEngine:
 
     def _has_one_thread(self, kind):
         return kind in self._one_thread
+
+    def _free(self, kind, graph):
+        self._memory[self._has_one_thread(kind)].drop()
+        free_workspace(graph.request if isinstance(graph, _Request) else graph)
 
     def _graph_bytes(self, kind):
         config = self._model.bert_config
@@ -227,6 +232,13 @@ def _compile(graph, settings):
     return core().compile_model(graph, "CPU", settings).create_infer_request()
 
 
+def free_workspace(request: ov.InferRequest) -> None:
+    """Free the memory for intermediate results that a compiled graph keeps for its next run."""
+    # While a request of the same graph runs there is nothing to free, and OpenVINO raises an error.
+    with contextlib.suppress(RuntimeError):
+        request.get_compiled_model().release_memory()
+
+
 class _Request:
     """A compiled graph, and the memory that it reads and writes.
 
@@ -236,7 +248,7 @@ class _Request:
     """
 
     def __init__(self, graph, result_indices, settings):
-        self.result_indices, self._request = result_indices, _compile(graph, settings)
+        self.result_indices, self.request = result_indices, _compile(graph, settings)
         self._inputs, self._bound = [], None
 
     def run(self, inputs, maps):
@@ -249,29 +261,29 @@ class _Request:
         if [array.shape for array in self._inputs] != [array.shape for array in inputs]:
             self._inputs = [np.empty(array.shape, array.dtype) for array in inputs]
             for index, array in enumerate(self._inputs):
-                self._request.set_input_tensor(index, ov.Tensor(array, shared_memory=array.size > 0))
+                self.request.set_input_tensor(index, ov.Tensor(array, shared_memory=array.size > 0))
         for bound_input, array in zip(self._inputs, inputs):
             bound_input[...] = array
         bound = (maps[0].ctypes.data, maps[0].shape) if maps else None
         if bound != self._bound:
             for index, array in zip(self.result_indices["attentions"], maps):
-                self._request.set_output_tensor(index, ov.Tensor(array, shared_memory=True))
+                self.request.set_output_tensor(index, ov.Tensor(array, shared_memory=True))
             self._bound = bound
         # Not `infer`, which creates an array for every output, requested or not.
         try:
-            self._request.start_async()
+            self.request.start_async()
         finally:  # an interrupt must not leave the request running
-            self._request.wait()
+            self.request.wait()
 
     def copies(self, output):
-        return [self._request.get_output_tensor(index).data.copy() for index in self.result_indices[output]]
+        return [self.request.get_output_tensor(index).data.copy() for index in self.result_indices[output]]
 
 
 class _ReusedMemory:
     """Memory for results, reused when nobody holds the last result: new memory pages cost more time than writing."""
 
     def __init__(self):
-        self._raw, self._start = np.empty(0, np.float32), 0
+        self._raw, self._start, self._lock = np.empty(0, np.float32), 0, threading.Lock()
 
     @property
     def nbytes(self):
@@ -280,11 +292,17 @@ class _ReusedMemory:
     def take(self, shape):
         """A float32 array of this shape, with arbitrary values."""
         size = math.prod(shape)
-        free = sys.getrefcount(self._raw) <= 2  # this attribute and the argument of the call
-        if not free or not size + _ALIGNMENT <= self._raw.size <= 2 * size + _ALIGNMENT:
-            self._raw = np.empty(size + _ALIGNMENT, np.float32)
-            self._start = -self._raw.ctypes.data % (4 * _ALIGNMENT) // 4
-        return self._raw[self._start : self._start + size].reshape(shape)
+        with self._lock:
+            free = sys.getrefcount(self._raw) <= 2  # this attribute and the argument of the call
+            if not free or not size + _ALIGNMENT <= self._raw.size <= 2 * size + _ALIGNMENT:
+                self._raw = np.empty(size + _ALIGNMENT, np.float32)
+                self._start = -self._raw.ctypes.data % (4 * _ALIGNMENT) // 4
+            return self._raw[self._start : self._start + size].reshape(shape)
+
+    def drop(self):
+        """Keep no memory for the next result."""
+        with self._lock:
+            self._raw = np.empty(0, np.float32)
 
 
 @functools.lru_cache(64)

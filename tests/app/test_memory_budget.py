@@ -292,6 +292,12 @@ def _interrupt():
     raise InterruptedError
 
 
+def free_workspaces(*berts):
+    for graphs in (graphs for bert in berts for graphs in bert.graphs):
+        while graphs.oldest_workspace() is not None:
+            graphs.free_oldest()
+
+
 def test_a_keras_model_goes_alone_that_the_last_answer_did_not_need(tiny_folder, monkeypatch):
     berts = {precision: load(tiny_folder, precision) for precision in ("float32", "int8")}
     berts["int8"].weights = berts["float32"].weights
@@ -301,10 +307,13 @@ def test_a_keras_model_goes_alone_that_the_last_answer_did_not_need(tiny_folder,
         bert.trace("the cat")
     one, other = berts.values()
     weights, hooked = one.weights, [weakref.ref(bert.hooked()) for bert in (one, other)]
-    assert weights.model_used_at and one.hooked() is hooked[0]() and store.oldest() is None
+    assert weights.model_used_at and one.hooked() is hooked[0]()
+    free_workspaces(one, other)
+    assert store.oldest() is None
     monkeypatch.setattr(loaded_models, "_TOGETHER", 0.0)
     for bert in (one, other):  # answers that need a graph only
         bert.trace("the cat")
+    free_workspaces(one, other)
     held = store.bytes
     with store.using("a", "int8"):
         assert store.oldest() is None
@@ -481,6 +490,29 @@ def test_graphs_go_that_the_last_answer_of_a_model_did_not_need(use_graph):
     assert list(passes) == ["maps"] and list(steps) == ["mlm"]  # both are needed for an answer
 
 
+def test_workspaces_go_before_graphs_also_of_the_graphs_that_are_kept(use_graph):
+    budget, freed = MemoryBudget(100), []
+    store = ModelStore(budget, lambda name, precision: Bert())
+    graphs = CompiledGraphs(lambda kind: 10, free=lambda kind, graph: freed.append(kind))
+    store.load("a", "float32").graphs = [graphs]
+    use_graph(graphs, "vectors", 0)
+    use_graph(graphs, "maps", 100)
+    with graphs.using("maps", None):
+        assert graphs.oldest_workspace() < 100
+        store.drop_oldest()
+        assert freed == ["vectors"] and list(graphs) == ["vectors", "maps"]
+        assert graphs.oldest_workspace() is None  # the other graph runs
+        graphs.free_oldest()
+    with budget.room(50):
+        pass
+    assert freed == ["vectors"] and list(graphs) == ["maps"]
+    with budget.room(95):
+        pass
+    assert freed == ["vectors", "maps"] and list(graphs) == ["maps"] and store.oldest() is None
+    use_graph(graphs, "maps", 200)
+    assert store.oldest() == 200
+
+
 def test_a_graph_that_does_not_run_can_go_while_another_runs():
     graphs = CompiledGraphs({"maps": 10, "vectors": 30}.__getitem__)
     for kind in ("vectors", "maps"):
@@ -554,7 +586,8 @@ def test_memory_goes_back_to_the_system_when_others_may_use_the_budget_again(mon
     assert list(graphs) == ["maps"] and done == ["graph"]
     for name in "bc":
         store.load(name, "float32")
-    assert store.names() == ["b", "c"] and done == ["graph", "model"]
+    # First the workspace of the other graph goes, then the whole model.
+    assert store.names() == ["b", "c"] and done == ["graph", "graph", "model"]
 
 
 def test_precisions_share_their_weights():
@@ -663,6 +696,23 @@ def test_visitors_who_have_gone_may_come_back_for_a_hundred_seconds_also_if_the_
     now.seconds = 100
     visits.look()
     assert closed == ["a"] and left == [100]
+
+
+def test_a_session_that_has_ended_is_closed_earlier_where_memory_is_needed(monkeypatch):
+    now, closed, later = types.SimpleNamespace(seconds=0.0), [], []
+    monkeypatch.setattr(server_budget, "_give_back_later", lambda: later.append(now.seconds))
+    budget = MemoryBudget(100)
+    visits = Visits(60, list, closed.append, lambda session: session == "here", lambda: now.seconds)
+    budget.add(visits)
+    for now.seconds, session in enumerate(("here", "a", "b")):
+        visits.note(session)
+    for now.seconds, expected in ((20, []), (21, ["a"]), (40, ["a", "b"]), (99, ["a", "b"])):
+        with budget.room(101):
+            assert closed == expected
+    assert later == [21, 40] and budget.bytes == 0
+    now.seconds = 200
+    visits.look()
+    assert closed == ["a", "b"]
 
 
 def test_what_is_called_every_second_goes_on_after_an_error(caplog):

@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pytest
 
+from bert_tf.resources.memory_budget import MemoryBudget
 from tests.app.page_reading import page_text
 from ui.session.session_cache import SessionCache, array_bytes
 from ui.shell.view import View
@@ -56,6 +57,25 @@ def test_what_is_on_the_screen_stays_even_above_the_bound_until_the_next_page():
     store.begin()
     store.put("c", 1, array(1))
     assert store.get("a", 1) is None and store.bytes == 81
+
+
+def test_what_is_on_the_screen_is_no_room_for_others_before_the_next_run_has_used_it():
+    budget = MemoryBudget(100)
+    store = SessionCache(1000, budget)
+    store.put("shown", 1, array(30))
+    store.put("left", 1, array(30))
+    store.begin()
+    assert store.get("shown", 1)
+    store.end()
+    store.begin()  # the next run of the page, which needs room before it asks for what is on the screen
+    with budget.room(90):
+        assert store.get("left", 1) is None and store.get("shown", 1)
+    store.end()
+    store.begin()  # a run of another page
+    store.end()
+    budget.make_room()
+    with budget.room(90):
+        assert store.get("shown", 1) is None
 
 
 def test_results_of_work_beside_the_page_count_and_are_let_go(monkeypatch):

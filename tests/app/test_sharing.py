@@ -15,8 +15,12 @@ from ui.session.fair_lock import FairLock, Presses
 from ui.session.trace_store import TraceStore, size_of
 
 
+class Trace(types.SimpleNamespace):
+    """Unlike its base class it can be referred to weakly, as a `Trace` of the library can."""
+
+
 def trace(size):
-    return types.SimpleNamespace(tokens=("x",), attentions=np.zeros(size, np.uint8))
+    return Trace(tokens=("x",), attentions=np.zeros(size, np.uint8))
 
 
 def test_the_store_throws_the_oldest_away_when_it_is_full():
@@ -33,6 +37,18 @@ def test_what_was_looked_at_last_is_kept():
     store.get("a")
     store.put("c", trace(40))
     assert store.get("b") is None and store.get("a") is not None
+
+
+def test_a_trace_that_a_page_refers_to_is_taken_back_rather_than_computed_again():
+    store = TraceStore(MemoryBudget(100))
+    on_the_page = trace(60)
+    store.put("a", on_the_page)
+    store.put("b", trace(60))
+    assert store.bytes == 60
+    assert store.get("a") is on_the_page and store.bytes == 60 and store.get("b") is None
+    store.put("b", trace(60))
+    del on_the_page
+    assert store.get("a") is None
 
 
 def test_a_trace_larger_than_the_store_is_not_kept():

@@ -70,9 +70,24 @@ def test_short_inputs_run_on_one_thread_where_other_work_waits_for_the_cores(mod
         for name, ours in shared.run(inputs, outputs).items():
             assert_same(ours, alone.run(inputs, outputs)[name])
         requests = shared.graphs
-        threads = requests[graph]._request.get_compiled_model().get_property("INFERENCE_NUM_THREADS")
+        threads = requests[graph].request.get_compiled_model().get_property("INFERENCE_NUM_THREADS")
         assert (threads == 1) == (graph == "one thread") or os.cpu_count() == 1
     assert set(alone.graphs) == {"maps"} and set(requests) == {"one thread", "maps"}
+
+
+def test_the_workspaces_of_graphs_can_be_freed_and_results_stay_the_same(model):
+    runtime, inputs, outputs = Runtime(model, engine="openvino"), batch(2, tokens=60), ("mlm_logits", "attentions")
+    before, graphs = runtime.run(inputs, outputs), runtime.graphs
+    maps = sum(layer.nbytes for layer in before["attentions"])
+    assert runtime.nbytes >= graphs.nbytes + maps
+    with graphs.using("maps", None):
+        assert graphs.oldest_workspace() is None  # it runs
+    graphs.free_oldest()
+    assert runtime.nbytes == graphs.nbytes and graphs.oldest_workspace() is None
+    after = runtime.run(inputs, outputs)
+    for name in outputs:
+        assert_same(after[name], before[name], 0)
+    assert runtime.nbytes >= graphs.nbytes + maps and graphs.oldest_workspace() is not None
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_long_inputs_are_rounded_to_eight_bits_only_without_tiles_of_bfloat16(wi
         runtime.run(batch(wide_bert.config, rows), ("mlm_logits", "attentions"))
     requests = runtime.graphs
     group_sizes = {
-        kind: requests[kind]._request.get_compiled_model().get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE")
+        kind: requests[kind].request.get_compiled_model().get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE")
         for kind in requests
     }
     assert group_sizes == ({"short": 32, "maps": 0} if has_tiles else {"maps": 32})

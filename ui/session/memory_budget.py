@@ -24,6 +24,7 @@ _LOOK = 10.0  # seconds between two looks whether anybody is here
 # may come back, and then frees it only when another visitor leaves. Until then it holds what the fragments of the page
 # refer to, such as attention maps.
 _LEFT = 100.0
+_LEFT_IN_NEED = 20.0  # the same while the memory of the server is over its bound
 _KEPT_FREE = 20  # of the bound a twentieth is left to what passes need for a moment
 _MEASURE = 0.5  # seconds between two looks at the memory of the process
 _log = logging.getLogger(__name__)
@@ -62,6 +63,9 @@ def _close(session):
 class Visits:
     """The visits of a server; several threads may use it.
 
+    It is a holder of the memory budget: a session that has ended is closed earlier where memory is needed. How many
+    bytes that frees is not known, so it counts none.
+
     Args:
         seconds: float. How long after the end of the last visit ``left`` is called; at least ``_LEFT``.
         left: callable (). It is called once for each time that all visitors have gone.
@@ -80,6 +84,34 @@ class Visits:
         """A session runs a page."""
         with self._lock:
             self._sessions[session] = self._last = self._clock()
+
+    bytes = 0
+
+    def oldest(self):
+        """When the session was here that has ended first of all; None if none may be closed yet."""
+        with self._lock:
+            session = self._ended_first()
+            return None if session is None else self._sessions[session]
+
+    def drop_oldest(self):
+        """Close the session that has ended first."""
+        with self._lock:
+            session = self._ended_first()
+            self._sessions.pop(session, None)
+        if session is not None:
+            self._close(session)
+
+    def _ended_first(self):
+        until = self._clock() - _LEFT_IN_NEED
+        ended = [(last, session) for session, last in self._sessions.items() if last <= until]
+        return next((session for _, session in sorted(ended) if not self._is_here(session)), None)
+
+    def after_drops(self):
+        """The server closes sessions a moment later."""
+        _give_back_later()
+
+    def drop_all(self):
+        """Nothing: `look` closes all sessions that have ended."""
 
     def look(self):
         """Close the sessions that have ended, and call ``left`` if all visitors have gone for long enough."""
@@ -117,6 +149,7 @@ def call_every(seconds, function, name):
 @server_cache
 def _visits() -> Visits:
     visits = Visits(60 * state.limits().idle_minutes, _drop_all, close)
+    memory_budget().add(visits)
     call_every(_LOOK, visits.look, "visits")
     return visits
 

@@ -2,7 +2,8 @@
 
 A place of the cache holds one value. A value that the last run of the page used is not dropped for two minutes, as the
 page needs it again in the next run. The others are dropped, the least recently used first, when the visit holds more
-than ``max_session_megabytes``, or all visits, models and traces together more than ``max_megabytes``.
+than ``max_session_megabytes``, or all visits, models and traces together more than ``max_megabytes``. While a run is
+not over, what the run before used makes room for values of this visit alone.
 """
 
 import collections
@@ -30,7 +31,9 @@ class SessionCache:
     """
 
     def __init__(self, most_bytes, budget=None):
-        self._most, self._used, self._budget = most_bytes, set(), budget
+        self._most, self._budget = most_bytes, budget
+        # The places that this run has used, and while it is not over those that the runs before have used.
+        self._used, self._used_before = set(), set()
         # Another visit drops values of this one when the budget is exceeded.
         self._places, self._lock = collections.OrderedDict(), threading.RLock()
         if budget is not None:
@@ -39,7 +42,14 @@ class SessionCache:
     def begin(self):
         """Begin a run of the page: it has used no value yet."""
         with self._lock:
+            self._used_before |= self._used
             self._used.clear()
+
+    def end(self):
+        """End a run of the page, and make room for what it built: graphs and Keras models too."""
+        with self._lock:
+            self._used_before.clear()
+        self.make_room()
 
     def get(self, place, key, use=True):
         """(value,) of a place if its key is ``key``, else None; ``use``: whether the current run uses the value."""
@@ -66,23 +76,28 @@ class SessionCache:
     def make_room(self):
         """Drop values that the run has not used, the least recently used first, until the rest fits into the bounds."""
         with self._lock:
-            while self.bytes > self._most and self.oldest() is not None:
-                self.drop_oldest()
+            while self.bytes > self._most and self._drop_besides(self._used):
+                pass
         if self._budget is not None:
             self._budget.make_room()
 
     def oldest(self):
         """The time at which the value that is dropped next was last used; None if the page needs all of them."""
         with self._lock:
-            place = self._unneeded()
+            place = self._unneeded(self._used | self._used_before)
             return None if place is None else self._places[place].used_at
 
     def drop_oldest(self):
         """Drop the value that was used longest ago, if the page does not need all of them."""
+        self._drop_besides(self._used | self._used_before)
+
+    def _drop_besides(self, needed):
+        """Drop the value that was used longest ago of those that are not needed; returns whether there was one."""
         with self._lock:
-            entry = self._places.pop(self._unneeded(), None)
+            entry = self._places.pop(self._unneeded(needed), None)
         if entry is not None and entry.on_drop:
             entry.on_drop()
+        return entry is not None
 
     def after_drops(self):
         """What is dropped here is freed at once."""
@@ -96,11 +111,11 @@ class SessionCache:
             if entry.on_drop:
                 entry.on_drop()
 
-    def _unneeded(self):
-        """The place that was used longest ago of those that the run has not used, or of an idle visit; None if none."""
+    def _unneeded(self, needed):
+        """The place that was used longest ago of those not in ``needed``, or of an idle visit; None if none."""
         idle = time.monotonic() - _IDLE
         places = self._places.items()
-        return next((place for place, entry in places if place not in self._used or entry.used_at < idle), None)
+        return next((place for place, entry in places if place not in needed or entry.used_at < idle), None)
 
     def drop(self, place):
         """Drop the value of a place."""

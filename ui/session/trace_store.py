@@ -5,6 +5,7 @@ ended are dropped within ``_LOOK`` seconds.
 """
 
 import dataclasses
+import weakref
 
 import numpy as np
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -21,6 +22,8 @@ _LOOK = 30.0  # seconds between two searches for sessions that have ended
 class TraceStore(ByteStore):
     """A ``ByteStore`` of traces; the first item of a key is the session.
 
+    To drop a trace frees nothing while a page refers to it. Until then it is taken back rather than computed again.
+
     Args:
         budget: ``MemoryBudget``.
         is_here: callable (session) -> whether the session is active.
@@ -28,13 +31,21 @@ class TraceStore(ByteStore):
 
     def __init__(self, budget, is_here=lambda session: True):
         super().__init__(budget, size_of)
-        self._is_here = is_here
+        self._is_here, self._alive = is_here, weakref.WeakValueDictionary()
+
+    def get(self, key):
+        """The trace under ``key``, or None."""
+        trace = super().get(key)
+        if trace is None and (trace := self._alive.get(key)) is not None:
+            self.put(key, trace)
+        return trace
 
     def put(self, key, trace):
         """Store ``trace`` under ``key``; a trace that is larger than the whole budget is not stored."""
         if size_of(trace) > self._budget.most_bytes:
             self.drop(lambda other: other == key)
         else:
+            self._alive[key] = trace
             super().put(key, trace)
 
     def drop_ended(self):
