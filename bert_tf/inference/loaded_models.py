@@ -58,6 +58,7 @@ class LoadedModels(ByteStore):
         self._drops_parts, self._patience = drops_parts, patience
         self._alive: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
         self._users: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._keras_users: collections.Counter[tuple[str, str]] = collections.Counter()  # of those
         self._waiting: collections.Counter[tuple[str, str]] = collections.Counter()  # for room
 
     @property
@@ -90,13 +91,13 @@ class LoadedModels(ByteStore):
             times += [(graphs.oldest_workspace(), graphs.free_oldest, math.inf) for graphs in bert.graphs]
             times += [(graphs.oldest(), graphs.drop_oldest, needed) for graphs in bert.graphs]
             built_used_at = getattr(bert.weights, "model_used_at", None)
-            if built_used_at is not None and not self._are_in_use(bert.weights):
+            if built_used_at is not None and not self._is_built_in_use(bert.weights):
                 times.append((built_used_at, functools.partial(self._drop_built, bert.weights), needed))
         return [(used_at, drop) for used_at, drop, needed in times if used_at is not None and used_at < needed]
 
-    def _are_in_use(self, weights):
-        """Whether a model with these weights is in use, in any precision."""
-        return any(bert.weights is weights and self._is_in_use(key) for key, bert in self._alive_berts())
+    def _is_built_in_use(self, weights):
+        """Whether the Keras model of these weights is in use, in any precision."""
+        return any(bert.weights is weights and self._keras_users[key] > 0 for key, bert in self._alive_berts())
 
     def _drop_built(self, weights):
         """Drop the Keras model of these weights, which the models of all precisions share."""
@@ -156,9 +157,15 @@ class LoadedModels(ByteStore):
                 stack.enter_context(self._budget.room(size, waits))
             yield
 
-    def using(self, name: str, precision: str) -> contextlib.AbstractContextManager:
-        """Keep this model from being dropped in this block."""
-        return self._counted(self._users, (name, precision))
+    @contextlib.contextmanager
+    def using(self, name: str, precision: str, keras: bool = True) -> Iterator[None]:
+        """Keep this model from being dropped in this block; `keras`: its Keras model too, which passes of OpenVINO do
+        not need.
+        """
+        with contextlib.ExitStack() as stack:
+            for counter in (self._users, self._keras_users) if keras else (self._users,):
+                stack.enter_context(self._counted(counter, (name, precision)))
+            yield
 
     @contextlib.contextmanager
     def _counted(self, counter, key):

@@ -188,7 +188,9 @@ def test_a_job_that_waits_for_room_can_be_stopped(monkeypatch):
     def room(size, *waiting):
         return store.room(size, "a", "float32", *waiting)
 
-    shared = SharedModel("a", lambda: store.load("a", "float32"), lambda: store.using("a", "float32"), room)
+    shared = SharedModel(
+        "a", lambda: store.load("a", "float32"), lambda keras: store.using("a", "float32", keras), room
+    )
     monkeypatch.setattr(model_store, "leave_cores_to", lambda engine: pytest.fail("there is no room"))
     asked = []
 
@@ -317,6 +319,8 @@ def test_a_keras_model_goes_alone_that_the_last_answer_did_not_need(tiny_folder,
     held = store.bytes
     with store.using("a", "int8"):
         assert store.oldest() is None
+    with store.using("a", "int8", keras=False):  # a pass that compiles a graph, for which room is made
+        assert store.oldest() == weights.model_used_at
     store.drop_oldest()
     assert weights.model_used_at is None and store.names() == ["a", "a"]
     assert held - store.bytes == weights.bytes_to_build

@@ -43,7 +43,7 @@ class SharedModel:
     Args:
         name: of the model.
         load: callable () -> ``Bert``, from the store or from its files.
-        using: callable () -> context manager, in which the store does not drop the model.
+        using: callable (whether the Keras model is used) -> context manager, in which the store keeps the model.
         room: callable (bytes, seconds to wait at most, callable () called meanwhile) -> context manager, as
             `ModelStore.room`.
     """
@@ -103,7 +103,7 @@ class SharedModel:
 
     def trace(self, a, b, masked, attentions=False, hidden_states=False):
         """One forward pass with the positions ``masked``."""
-        with self._using():
+        with self._using(False):
             bert, encoding = self.bert, self.encode(a, b)
             # Where the limits allow fewer tokens than the model can read, pass on only the text that fits.
             is_limited = self.room < bert.max_length
@@ -126,7 +126,7 @@ class SharedModel:
         """Fill all masks of ``trace``, the most probable prediction first; ``targets``: words to score in each step."""
         from bert_tf.inference.joint_filling import fill_jointly
 
-        with self._using(), self.lock:
+        with self._using(False), self.lock:
             return fill_jointly(self.bert, trace, top_k=top_k, targets=targets)
 
     def run(self, function, *args, progress=None, **kwargs):
@@ -145,7 +145,7 @@ class SharedModel:
 
         if progress is not None:
             kwargs["progress"] = step
-        with self._using(), self.lock:
+        with self._using(True), self.lock:
             bert = self.bert
             with when_engine_unused(functools.partial(self._left_to_others, bert, stopped)):
                 return function(bert, *args, **kwargs)
@@ -255,7 +255,7 @@ def _shared(name: str, precision: str) -> SharedModel:
     return SharedModel(
         name,
         lambda: _models().load(name, precision),
-        using=lambda: _models().using(name, precision),
+        using=lambda keras: _models().using(name, precision, keras),
         room=lambda size, *waiting: _models().room(size, name, precision, *waiting),
     )
 
