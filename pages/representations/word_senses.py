@@ -66,13 +66,18 @@ def page():
     shared = inputs.model()
     call = Call.of(occurrences, most=_MOST)
     collected = jobs.result(
-        "word_senses",
+        _place(chosen),
         (shared.name, state.view().precision, word, read.texts, call),
         f"Reading {count(len(read.texts), 'sentence')}",
         lambda progress: shared.run(call.run, read.texts, word, progress=progress),
     )
     if collected is not None:
         _look(shared, chosen, word, read, call, collected)
+
+
+def _place(chosen):
+    """The name of what is kept of an example: it is on the screen at once when the visitor comes back to it."""
+    return f"word_senses {chosen}"
 
 
 def _chooser():
@@ -132,9 +137,9 @@ def _look(shared, chosen, word, read, call, collected):
     snippets.give(shared, example, word, read, call, layer, drawn)
     left, right = st.columns([6, 5], gap="large")
     with left:
-        places = laid_out("word_senses", collected, layer, projection)
+        places = laid_out(_place(chosen), collected, layer, projection)
     senses = cached(
-        "word_senses_result",
+        f"{_place(chosen)} result",
         (collected, layer, way, None if places is None else places[0].tobytes()),
         lambda: WordSenses.of(word, tips, labels, collected.vectors, layer, way, *(places or (None, None))),
     )

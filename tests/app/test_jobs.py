@@ -2,12 +2,14 @@
 
 import threading
 import time
+import types
 import weakref
 
 import pytest
 
 from bert_tf.errors import checked_text
 from tests.app.page_reading import PATIENCE
+from ui.session import jobs
 from ui.session.jobs import Job
 
 
@@ -53,6 +55,30 @@ def is_missing_or_empty(lock):
 def test_a_job_gives_its_result_and_counts_its_steps():
     job = ended(Job("key", steps(3), slots()))
     assert (job.status, job.result, job.done, job.total) == ("done", "all", 3, 3)
+
+
+@pytest.mark.parametrize(
+    "takes, steps, expected, waited",
+    [(0.2, 4, True, 0.2), (0.4, 4, True, 0.4), (0.4, 1, False, 0.25), (2, 9, False, 0.25)],
+)
+def test_a_result_that_is_expected_soon_is_waited_for(monkeypatch, takes, steps, expected, waited):
+    now = types.SimpleNamespace(seconds=0.0)
+
+    def sleep(seconds):
+        now.seconds += seconds
+        if (done := int(now.seconds / takes * steps)) > current.done:
+            current._progress(done, steps)
+        if now.seconds >= takes:
+            current.status, current.result = "done", "all"
+
+    current = ended(Job("key", lambda progress: None, slots()))
+    current.status, current.began = "running", 0.0
+    monkeypatch.setattr(jobs, "time", types.SimpleNamespace(monotonic=lambda: now.seconds, sleep=sleep))
+    monkeypatch.setattr(jobs.st, "session_state", {jobs._ASKED: set(), "_jobs": {"name": current}})
+    for name in ("_count_results", "_bar"):
+        monkeypatch.setattr(jobs, name, lambda *_: None)
+    result = jobs.result("name", "key", "label", None, skeleton=False)
+    assert result == ("all" if expected else None) and now.seconds == pytest.approx(waited, abs=0.011)
 
 
 def test_a_job_that_is_stopped_ends_after_its_step():

@@ -6,6 +6,7 @@ stopped; while another page is open, it continues.
 """
 
 import functools
+import math
 import threading
 import time
 
@@ -48,7 +49,7 @@ class Job:
     def __init__(self, key, function, slots, wanted=lambda: True, page=""):
         self.key, self.page, self.status, self.done, self.total = key, page, "waiting", 0, 0
         self.result = self.problem = None
-        self.began = self._rested = time.monotonic()
+        self.began = self._rested = self._progressed = time.monotonic()
         self._function, self._slots, self._wanted = function, slots, wanted
         self._stop = threading.Event()
         threading.Thread(target=self._work, daemon=True, name="job").start()
@@ -57,6 +58,14 @@ class Job:
     def running(self):
         """Whether the job waits or runs."""
         return self.status in _UNFINISHED
+
+    @property
+    def expected_end(self):
+        """The time by ``time.monotonic`` at which the job ends if all its steps take equally long; infinite if it is
+        not known."""
+        if not self.done or not self.total:
+            return math.inf
+        return self.began + (self._progressed - self.began) * self.total / self.done
 
     @property
     def stopping(self):
@@ -88,7 +97,7 @@ class Job:
             self._slots.release()
 
     def _progress(self, done, total):
-        self.done, self.total = done, total
+        self.done, self.total, self._progressed = done, total, time.monotonic()
         if time.monotonic() - self._rested >= _STEP:
             presses().give_way()
             self._rested = time.monotonic()
@@ -149,7 +158,8 @@ def result(name, key, label, function, patience=0.25, stops=True, skeleton=True)
         label: the text of the progress bar.
         function: see ``Job``.
         patience: seconds to wait for the result before the progress bar is drawn; ``SHORT`` for work that mostly
-            takes longer.
+            takes longer. A result that is expected within twice this time is waited for: after a bar it would come
+            later.
         stops: whether the function calls its ``progress``. If not, the button to stop it is drawn only while the job
             waits for other jobs.
         skeleton: whether grey shapes stand in the place of the result meanwhile; False beside results of other work.
@@ -158,10 +168,12 @@ def result(name, key, label, function, patience=0.25, stops=True, skeleton=True)
     current = job(name)
     if current is None or current.key != key:
         current = start(name, key, function)
-    deadline = time.monotonic() + patience
+    now = time.monotonic()
+    deadline, last = now + patience, now + 2 * patience
     with presses().paused():
-        while current.running and time.monotonic() < deadline:
+        while current.running and (now < deadline or now < last and current.expected_end < last):
             time.sleep(0.01)
+            now = time.monotonic()
     status = current.status  # read once, as the job can end in between
     _count_results(name)
     if status == "done":
@@ -180,9 +192,9 @@ def _bar(name, label, stops):
     current = job(name)
     if current is None or not current.running:
         state.rerun()
-    share = current.done / current.total if current.total else 0.0
-    seconds = time.monotonic() - current.began
-    left = f", about {seconds / share - seconds:.0f} s left" if share > 0.02 and seconds > 2 else ""
+    share, now = current.done / current.total if current.total else 0.0, time.monotonic()
+    is_known = share > 0.02 and now - current.began > 2
+    left = f", about {max(current.expected_end - now, 0):.0f} s left" if is_known else ""
     steps = f" {current.done:,} of {current.total:,}{left}" if current.total else " …"
     progress = " waits for other work to end" if current.status == "waiting" else steps
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -29,18 +29,18 @@ def can_lay_out(call, points):
     return call["way"] == "pca" or points >= MIN_POINTS
 
 
-def laid_out(page, result, layer, call):
+def laid_out(place, result, layer, call):
     """The coordinates of vectors in a projection.
 
     Args:
-        page: name of the page. result: a result with ``vectors``, float [L+1, W, H]. layer: index into ``vectors``.
-        call: from ``projection_call``.
+        place: where the coordinates are kept. result: a result with ``vectors``, float [L+1, W, H].
+        layer: index into ``vectors``. call: from ``projection_call``.
 
     Returns:
         (coordinates [W, K], each axis's share of the variance or None). None if there are no coordinates, with the
         reason on the page: they are being computed, Run must be pressed, or there are too few points.
     """
-    name, key, points, way = f"{page}_places", (result, layer, call), result.vectors.shape[1], call["way"]
+    name, key, points, way = f"{place}_places", (result, layer, call), result.vectors.shape[1], call["way"]
 
     def work(progress=None):
         return call.run(result.vectors[layer])
