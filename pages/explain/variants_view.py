@@ -209,12 +209,19 @@ def another_word(shared, trace):
         def first_instead():
             return next(iter(likely_words.suggestions(shared, trace, word)), "")
 
+        binding = state.bind_setting("counterfactuals.with", "w_counterfactuals_with", first_instead)
+
+        def typed():
+            binding["on_change"]()
+            # The word that is offered depends on the masks; what was typed is for this one.
+            state.set_setting("counterfactuals.word", name, None)
+
         instead = st.text_input(
             "by",
             placeholder="Type a word",
             width=260,
             max_chars=200,
-            **state.bind_setting("counterfactuals.with", "w_counterfactuals_with", first_instead),
+            **{**binding, "on_change": typed},
         )
     if not instead.strip():
         st.info("Type a word to put in its place.", icon=":material/keyboard:")

@@ -755,6 +755,19 @@ def test_a_word_of_the_link_asks_for_no_suggestions(open_app, monkeypatch):
     assert app.text_input(key="w_counterfactuals_with").value == "dog" and asked == ["suggestions"]
 
 
+def test_what_is_typed_for_a_word_stays_with_it_when_the_masks_change(open_app):
+    app = run_until_done(open_app(page="counterfactuals", **PAIR, mask="a3", **{"counterfactuals.kind": "word"}))
+    offered = app.selectbox(key="w_counterfactuals_word").value
+    assert param(app, "counterfactuals.word") is None
+    app.text_input(key="w_counterfactuals_with").input("hen").run()
+    assert param(app, "counterfactuals.with") == "hen" and param(app, "counterfactuals.word") == offered
+    for mask in ("a4", "b1"):
+        link = {key: param(app, key) for key in app.query_params}
+        app = run_until_done(open_app(**link | {"mask": mask}))
+        assert app.selectbox(key="w_counterfactuals_word").value == offered
+        assert app.text_input(key="w_counterfactuals_with").value == "hen"
+
+
 def test_changing_places_turns_the_two_inputs_round(open_app):
     app = run_until_done(
         open_app(page="patching", a="The bunny ate it.", mask="a2", **{"patching.a": "The bunny ate some."})
