@@ -460,7 +460,7 @@ def test_meaning_reads_the_visitor_s_own_sentences(open_app):
     }
     app = open_app(page="word_senses", **link)
     names = ran(app)
-    assert len(names["texts"]) == 3 and names["result"].texts == of_job(app, "word_senses").texts
+    assert len(names["texts"]) == 3 and names["result"].texts == of_job(app, "word_senses own sentences").texts
     np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[1], atol=1e-4)
     points = {group["name"]: array(group["z"]) for group in figures(app)[0]["data"]}
     river = [place for place, text in zip(names["places"], names["result"].texts) if names["senses"][text] == "river"]
@@ -478,7 +478,7 @@ def test_meaning_by_tsne_is_in_the_lines(open_app):
 def test_meaning_of_an_example_is_read_from_its_file(open_app):
     app = open_app(page="word_senses", **{"word_senses.example": "bat", "word_senses.way": "umap"})
     names = ran(app)
-    assert names["result"].texts == of_job(app, "word_senses").texts
+    assert names["result"].texts == of_job(app, "word_senses own sentences").texts
     np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[3], atol=1e-4)
     # UMAP itself may take another turn at the last digits.
     assert "project_to_plane(vectors, way='umap')" in app.code[0].value
