@@ -461,7 +461,7 @@ def test_meaning_reads_the_visitor_s_own_sentences(open_app):
     app = open_app(page="word_senses", **link)
     names = ran(app)
     assert len(names["texts"]) == 3 and names["result"].texts == of_job(app, "word_senses own sentences").texts
-    np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[1], atol=1e-4)
+    np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses own sentences").vectors[1], atol=1e-4)
     points = {group["name"]: array(group["z"]) for group in figures(app)[0]["data"]}
     river = [place for place, text in zip(names["places"], names["result"].texts) if names["senses"][text] == "river"]
     np.testing.assert_allclose(points["river"], np.array(river)[:, 2], atol=1e-3)
@@ -472,17 +472,17 @@ def test_meaning_by_tsne_is_in_the_lines(open_app):
     app = open_app(page="word_senses", **{"word_senses.way": "tsne", "word_senses.space": "1"})
     names = ran(app)
     assert "project_to_plane(vectors, way='tsne', dimensions=3)" in app.code[0].value
-    assert names["places"].shape == of_job(app, "word_senses_places")[0].shape == (len(names["texts"]), 3)
+    assert names["places"].shape == of_job(app, "word_senses bank_places")[0].shape == (len(names["texts"]), 3)
 
 
 def test_meaning_of_an_example_is_read_from_its_file(open_app):
     app = open_app(page="word_senses", **{"word_senses.example": "bat", "word_senses.way": "umap"})
     names = ran(app)
-    assert names["result"].texts == of_job(app, "word_senses own sentences").texts
-    np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[3], atol=1e-4)
+    assert names["result"].texts == of_job(app, "word_senses bat").texts
+    np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses bat").vectors[3], atol=1e-4)
     # UMAP itself may take another turn at the last digits.
     assert "project_to_plane(vectors, way='umap')" in app.code[0].value
-    assert names["places"].shape == kept(app, "word_senses_places")[0].shape
+    assert names["places"].shape == kept(app, "word_senses bat_places")[0].shape
 
 
 def test_neighbours_are_those_of_the_open_cell(open_app):
