@@ -74,6 +74,8 @@ class Visits:
         clock: callable () -> float, seconds.
     """
 
+    bytes = 0
+
     def __init__(self, seconds, left, close, is_here=state.is_here, clock=time.monotonic):
         self._seconds = max(seconds, _LEFT)
         self._left, self._close, self._is_here, self._clock = left, close, is_here, clock
@@ -84,8 +86,6 @@ class Visits:
         """A session runs a page."""
         with self._lock:
             self._sessions[session] = self._last = self._clock()
-
-    bytes = 0
 
     def oldest(self):
         """When the session was here that has ended first of all; None if none may be closed yet."""

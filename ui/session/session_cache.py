@@ -89,7 +89,9 @@ class SessionCache:
 
     def drop_oldest(self):
         """Drop the value that was used longest ago, if the page does not need all of them."""
-        self._drop_besides(self._used | self._used_before)
+        with self._lock:
+            needed = self._used | self._used_before
+        self._drop_besides(needed)
 
     def _drop_besides(self, needed):
         """Drop the value that was used longest ago of those that are not needed; returns whether there was one."""
