@@ -47,6 +47,10 @@ def test_a_trace_that_a_page_refers_to_is_taken_back_rather_than_computed_again(
     assert store.bytes == 60
     assert store.get("a") is on_the_page and store.bytes == 60 and store.get("b") is None
     store.put("b", trace(60))
+    store.put("c", on_the_page)
+    store.drop(lambda key: key == "c")  # as those of a session that has ended
+    assert store.get("c") is None and store.get("a") is on_the_page
+    store.put("b", trace(60))
     del on_the_page
     assert store.get("a") is None
 

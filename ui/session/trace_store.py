@@ -45,8 +45,16 @@ class TraceStore(ByteStore):
         if size_of(trace) > self._budget.most_bytes:
             self.drop(lambda other: other == key)
         else:
-            self._alive[key] = trace
+            with self._lock:
+                self._alive[key] = trace
             super().put(key, trace)
+
+    def drop(self, is_gone):
+        """Drop the traces with a key for which ``is_gone(key)`` is true; they are not taken back."""
+        super().drop(is_gone)
+        with self._lock:
+            for key in [key for key in self._alive if is_gone(key)]:
+                self._alive.pop(key, None)
 
     def drop_ended(self):
         """Drop the traces of sessions that have ended."""
