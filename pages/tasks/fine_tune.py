@@ -263,7 +263,7 @@ def _curves(name, status):
         score = best_scores[metric] / 100 if task == "answer" else best_scores[metric]
         written = f"{score:.3f}" if metric == "spearman" else share(score)
         numbers.append(f"{_SCORES[metric]} of the saved model on the held-out examples **{written}**")
-    record = LearningRecord(name, metric or "", tuple(records), tuple(rounds))
+    record = LearningRecord(name, metric or "", records, tuple(rounds))
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     row.markdown(" · ".join(numbers), width="content")
     with row:

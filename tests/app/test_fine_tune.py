@@ -363,6 +363,17 @@ def test_what_another_server_trains_is_left_alone(own_home):
     assert finetuning_jobs.started("tiny-cased") is None  # no model of a page's
 
 
+def test_the_curve_has_each_step_once_and_no_line_that_is_being_written(own_home):
+    from ui.session import finetuning_jobs
+
+    run = own_home / "mine" / "run"
+    run.mkdir(parents=True)
+    assert finetuning_jobs.records("mine") == ((), ())
+    steps = [10, 20, 30, 20, 30]  # continued from step 10
+    (run / "metrics.jsonl").write_text("".join(json.dumps({"step": step}) + "\n" for step in steps) + '{"step": 4')
+    assert [record["step"] for record in finetuning_jobs.records("mine")[0]] == [10, 20, 30]
+
+
 def test_no_more_models_are_kept_than_the_limits_say(own_home):
     from ui.session import finetuning_jobs, state
 

@@ -12,7 +12,7 @@ from bert_tf.checkpoints import find, models_dir
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.finetuning.learning_record import read_rounds
 from bert_tf.finetuning.task_settings import read_settings
-from bert_tf.training.run_folder import RunError, read_run
+from bert_tf.training.run_folder import METRICS, RunError, read_records, read_run
 from ui import ownership
 from ui.session import state
 from ui.session.training_jobs import (
@@ -399,30 +399,16 @@ def _settings(name):
 
 
 def records(name):
-    """(log records, evaluation rounds) of a fine-tuning so far: lists of dicts."""
+    """(log records, evaluation rounds) of a fine-tuning so far: sequences of dicts."""
     folder = models_dir() / name / "run"
-    return _lines(folder / "metrics.jsonl"), _rounds(folder / "rounds.json")
+    return _readable(read_records, folder / METRICS), _readable(read_rounds, folder / "rounds.json")
 
 
-def _lines(path):
+def _readable(read, path):
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-    parsed = []
-    for line in lines:
-        try:
-            parsed.append(json.loads(line))
-        except ValueError:
-            continue  # the last line, which is not complete yet
-    return parsed
-
-
-def _rounds(path):
-    try:
-        return read_rounds(path)
-    except (OSError, ValueError, KeyError):
-        return []
+        return read(path)
+    except (OSError, ValueError, KeyError):  # a file that another process writes at this moment
+        return ()
 
 
 def _config(model):
