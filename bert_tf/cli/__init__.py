@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import bert_tf
 from bert_tf.errors import InputError
@@ -55,6 +55,13 @@ class _ClosedInput(io.StringIO):
 
 class _Parser(argparse.ArgumentParser):
     """Prints an error in one line, without the usage that `argparse` prints above it."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As `argparse`, but the parser of a command refuses an unknown option itself, and so names its own help."""
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown and self._subparsers is None:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace, unknown
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")

@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.checkpoints import find
     from bert_tf.finetuning.task_settings import read_settings
 
+    if args.max_shard_mb is not None and args.max_shard_mb < 1:
+        raise InputError(f"--max-shard-mb must be at least 1, not {args.max_shard_mb:g}.")
     limit = None if args.max_shard_mb is None else int(args.max_shard_mb * 1e6)
     folder = find(args.source)
     args.to = _SPELLINGS.get(args.to, args.to)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -219,6 +220,9 @@ def checked_examples(args: argparse.Namespace) -> tuple[list, list, TaskSettings
     settings = task.training_settings(args, train, settings)
     task.check(train, settings)
     task.check(dev, settings)
+    metrics = task.metrics(settings, dev or train)
+    if args.metric is None and settings.metric not in metrics:
+        settings = settings.replace(metric=metrics[0])
     task.check_metric(settings, dev or train)
     useless = [name for name in ("metric", "patience") if getattr(args, name) is not None]
     if useless and not dev:
@@ -237,8 +241,19 @@ def _examples(task, args):
         raise TaskError(f"--dev-share is {args.dev_share}; it must lie between 0 and 1.")
     train, dev = task.split(train, args.dev_share)
     if not train or not dev:
+        if args.task == "classify" and not args.regression and _are_numbers(one.target for one in (*train, *dev)):
+            raise TaskError(
+                f"The labels of {args.train} are numbers, each a class of its own: --regression learns them."
+            )
         raise TooFewExamples(f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file.")
     return train, dev
+
+
+def _are_numbers(labels):
+    try:
+        return all(math.isfinite(float(label)) for label in labels)
+    except (TypeError, ValueError):
+        return False
 
 
 def fit_settings(args: argparse.Namespace) -> FitSettings:

@@ -4,6 +4,7 @@ import argparse
 import collections
 import sys
 
+from bert_tf.files import atomic_folder, refuse_full_folder
 from bert_tf.folder_lock import refuse_file
 from bert_tf.pretraining.data.documents import LONGEST_LINE, find_files, read_parts
 from bert_tf.pretraining.data.train_vocabulary import train_vocabulary
@@ -58,23 +59,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trains with the parsed options. Returns: exit code."""
     refuse_file(args.output)
+    refuse_full_folder(args.output)
     files = find_files(args.input)
 
     def texts():
         return (paragraph for _, part in read_parts(files, LONGEST_LINE, args.field) for paragraph in part)
 
     left_out: collections.Counter[str] = collections.Counter()
-    vocabulary = train_vocabulary(
-        texts,
-        args.size,
-        args.cased,
-        args.unused,
-        args.min_frequency,
-        show_progress=not args.quiet and sys.stderr.isatty(),
-        alphabet=args.alphabet,
-        left_out=left_out,
-    )
-    Tokenizer(vocabulary, not args.cased).save(args.output)
+    with atomic_folder(args.output) as unfinished:
+        vocabulary = train_vocabulary(
+            texts,
+            args.size,
+            args.cased,
+            args.unused,
+            args.min_frequency,
+            show_progress=not args.quiet and sys.stderr.isatty(),
+            alphabet=args.alphabet,
+            left_out=left_out,
+        )
+        Tokenizer(vocabulary, not args.cased).save(unfinished)
     print(f"{len(vocabulary):,} tokens in {args.output}.")
     if left_out:
         several, most_frequent = len(left_out) > 1, left_out.most_common(1)[0][0]

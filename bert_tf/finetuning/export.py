@@ -42,8 +42,8 @@ def export_task(
 
     target, to = Path(target), "saved-model" if to == "savedmodel" else to
     if to not in FORMATS:
-        advice = "; `python -m bert_tf convert` writes a classifier so" if to == "keras-nlp" else ""
-        raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}, not {to!r}{advice}.")
+        others = "for other programs as onnx, openvino or keras, and a classifier as keras-nlp"
+        raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}; {others}; not as {to!r:.40}.")
     if dtype not in FORMATS[to]:
         raise TaskError(f"The format {to!r} is written as {' or '.join(FORMATS[to])}, not {dtype}.")
     if not is_missing_or_empty(target):

@@ -355,7 +355,7 @@ class _Run:
         changed = sorted(name for name in current if name in saved and saved[name] != current[name])
         if changed:
             raise TaskError(
-                f"{self.output} holds a run with another {changed[0]} "
+                f"{self.output} holds a run with another {changed[0].replace('_', ' ')} "
                 f"({str(saved[changed[0]]):.80}, not {str(current[changed[0]]):.80}); give "
                 "another --output, or the settings and examples it was made with."
             )
@@ -439,7 +439,7 @@ class _Run:
         if self.trainer.chief:
             self.tracker.log({"step": step, **{f"dev_{name}": value for name, value in scores.items()}})
             scores_text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
-            self.say(f"after epoch {record['epoch']:g}  {scores_text}{'  (best)' if best and scores else ''}")
+            self.say(f"after epoch {record['epoch']:g}  {scores_text or 'done'}{'  (best)' if best and scores else ''}")
         return record
 
     def _scores(self):

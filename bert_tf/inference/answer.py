@@ -149,6 +149,7 @@ def check_question(masks: Collection[int], text_b: str | None, heads: Collection
     elif text_b is not None:
         require_head(heads, "sop" if "sop" in heads else "nsp", model)
     else:
+        require_head(heads, "mlm|nsp|sop", model)
         raise NothingToPredict(
             'There is nothing to predict: type "[MASK]" in the text, name a word to mask, or give a second text.'
         )

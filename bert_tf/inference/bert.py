@@ -222,7 +222,13 @@ class Bert:
 
     @property
     def max_length(self) -> int:
-        """The largest number of tokens in an input, with the special tokens."""
+        """The largest number of tokens in an input, with the special tokens.
+
+        A classifier reads as many as its task says, so that what is explained is the input of its prediction. One that
+        reads windows of a long text is explained by the first window.
+        """
+        if self.task is not None and self.task.settings.task == "classify":
+            return min(self.config.max_tokens, self.task.settings.max_length)
         return self.config.max_tokens
 
     def to_keras_nlp(self, task: str = "backbone") -> Any:

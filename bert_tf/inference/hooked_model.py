@@ -81,7 +81,7 @@ class HookedModel(HeadAnswers):
         text_a: str,
         text_b: str | None = None,
         mask: Any = (),
-        names: Iterable[str] | None = None,
+        names: str | Iterable[str] | None = None,
         hooks: Iterable[tuple[str, HookFunction]] = (),
         level: str = "token",
     ) -> tuple[Trace, dict[str, np.ndarray]]:
@@ -89,7 +89,7 @@ class HookedModel(HeadAnswers):
 
         Args:
             text_a, text_b, mask, level: as in `Bert.trace`.
-            names: sequence of str. The hook names to keep; None for all.
+            names: str or sequence of str. The hook names to keep; None for all.
             hooks: as in `run_with_hooks`. The cache holds the values after these functions.
         Returns:
             (`Trace`, dict from hook names such as "layer_3.resid_post" to float32 arrays). The arrays have a batch axis
@@ -101,6 +101,7 @@ class HookedModel(HeadAnswers):
             >>> trace, cache = bert.hooked().run_with_cache("Shanghai is a city in [MASK].")
             >>> cache["layer_3.resid_post"].shape
         """
+        names = [names] if isinstance(names, str) else names
         cache: dict[str, Any] = dict.fromkeys(self.hook_names if names is None else names)
         keep = [(name, lambda value, name=name: cache.__setitem__(name, value)) for name in cache]
         trace = self.run_with_hooks(text_a, text_b, mask, [*hooks, *keep], level)

@@ -50,16 +50,19 @@ def sentence_vectors(
 
     Raises:
         InputError: the pooling is unknown, the model does not have the layer, a text is empty, or a tuple holds more
-            than two texts.
+            than two texts, or `max_length` is more than the model reads.
         MissingHead: `pooling` is "cls" and the model has no pooler.
     """
+    most = bert.config.max_tokens
+    if max_length is not None and max_length > most:
+        raise InputError(f"The length is {max_length:,}; {bert.name} reads at most {most:,} tokens.")
     own = similarity_settings(bert)
     pooling = pooling or (own.pooling if own else "mean")
     layer = _checked(bert, pooling, layer, batch_size)
     if normalize is None:
         is_own = own is not None and pooling == own.pooling and layer == bert.config.num_hidden_layers
         normalize = own is not None and is_own and own.extra["normalize"]
-    length = min(max_length or (own.max_length if own else bert.max_length), bert.max_length)
+    length = min(max_length or (own.max_length if own else most), most)
     lower_case = own is not None and own.extra["lower_case"]
     return _stream(bert, texts, pooling, layer, batch_size, length, normalize, lower_case)
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: The size of a card in pixels, the one that sites show with a link.
 WIDTH, HEIGHT = 1200, 630
+#: A picture cannot load a font, so the fonts of the page would be measured, and others drawn.
+_FONT = "Helvetica, Arial, sans-serif"
 _INK, _PALE, _ACCENT, _GREEN = "#1d2330", "#5b6170", "#2a57c6", "#a6dfcf"
 _LEFT, _RIGHT, _BAR = 56, 640, 470  # pixels: the left edge, the end of the text, the width of a full bar
 _MOST_TOKENS, _MOST_LINES = 26, 160
@@ -52,13 +54,16 @@ def share_card(
         paper_bgcolor="#ffffff",
         plot_bgcolor="#ffffff",
         showlegend=False,
-        font={"color": _INK, "family": "Source Sans 3, Source Sans Pro, sans-serif"},
+        font={"color": _INK, "family": _FONT},
         xaxis={"range": [0, WIDTH], "visible": False, "fixedrange": True},
         yaxis={"range": [HEIGHT, 0], "visible": False, "fixedrange": True},
     )
     below = _texts(card, trace)
     if predictions:
-        below = _bars(card, predictions[0], below + 14)
+        if len(predictions) > 1:
+            _write(card, _LEFT, below + 10, "The first [MASK]:", 18, _PALE)
+            below += 20
+        below = _bars(card, min(predictions, key=lambda mask: mask.position), below + 14)
     if trace.nsp is not None:
         _write(card, _LEFT, below + 30, f"B follows A: <b>{escape(percent(trace.nsp.is_next))}</b>", 22)
     _attention(card, trace, np.asarray(weights))
@@ -127,7 +132,10 @@ def _attention(card, trace, weights):
         card.add_shape(
             type="path",
             path=f"M {left} {start} C {middle} {start} {middle} {end} {right} {end}",
-            line={"color": CATEGORIES[trace.sources[row] == "b"], "width": 0.5 + 3.5 * weight},
+            line={
+                "color": {"a": CATEGORIES[0], "b": CATEGORIES[1]}.get(trace.sources[row], _INK),
+                "width": 0.5 + 3.5 * weight,
+            },
             opacity=min(1.0, 0.1 + weight),
         )
     if drawn_tokens < trace.length:

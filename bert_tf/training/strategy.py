@@ -49,13 +49,18 @@ def use_threads(threads: int | None, one_device: bool) -> None:
     Args:
         threads: int. The number of threads of each operation; None changes nothing.
         one_device: bool. Whether the strategy is "one".
+
+    Raises: StrategyError if TensorFlow has computed something already.
     """
     if not threads:
         return
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    if one_device:
-        # One operation at a time. With several replicas each must run while another waits for the sum.
-        tf.config.threading.set_inter_op_parallelism_threads(1)
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        if one_device:
+            # One operation at a time. With several replicas each must run while another waits for the sum.
+            tf.config.threading.set_inter_op_parallelism_threads(1)
+    except RuntimeError as error:
+        raise StrategyError("TensorFlow runs in this process already: its threads can be set in a new one.") from error
 
 
 def make_strategy(name: str = "auto") -> tf.distribute.Strategy | None:

@@ -265,7 +265,7 @@ def _table(profile, model):
         rows,
         hide_index=True,
         width="stretch",
-        height=320,
+        height=tables.height(len(rows), 320),
         key="w_head_profiles_table",
         column_config=columns,
         on_select=select_head,
@@ -283,7 +283,7 @@ def _relations(syntax):
         rows,
         hide_index=True,
         width="stretch",
-        height=320,
+        height=tables.height(len(rows), 320),
         key="w_head_profiles_relations",
         column_config={
             "relation": "Relation",
@@ -299,7 +299,9 @@ def _relations(syntax):
             ),
         },
     )
-    skipped = f" {count(syntax.num_skipped, 'sentence')} too long for the model." if syntax.num_skipped else ""
+    skipped = ""
+    if syntax.num_skipped:
+        skipped = f" Left out, as the model cannot read them whole: {count(syntax.num_skipped, 'sentence')}."
     st.caption(
         "Each relation with the attention head that finds it most often, beside the baseline that always predicts the"
         " word at a fixed offset: a head that is not better than the baseline may have learnt only a distance. Over"

@@ -111,7 +111,7 @@ def _show(pair, result):
         table,
         hide_index=True,
         width="stretch",
-        height=min(60 + 36 * len(result.rows), 520),
+        height=tables.height(len(result.rows), 520),
         key="w_agreement_table",
         on_select="rerun",
         selection_mode="single-row",

@@ -34,7 +34,7 @@ def table(pair, rows, key):
         },
         hide_index=True,
         width="stretch",
-        height=min(40 + 36 * len(rows), 470),
+        height=tables.height(len(rows), 470),
         key=key,
         column_config={
             "Layers": st.column_config.TextColumn(width=60),

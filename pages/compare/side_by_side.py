@@ -178,7 +178,10 @@ def _folded(compared):
     """The end of a help text: how spellings are compared; "" if both models know capital letters."""
     if not compared.case_folded:
         return ""
-    return " Spellings that differ in capital letters alone count as one token, and their probabilities are added."
+    return (
+        " Spellings that differ in capital letters alone count as one token, also of those that could be shared,"
+        " and their probabilities are added."
+    )
 
 
 def _table(pair, traces, compared):

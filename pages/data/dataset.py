@@ -6,7 +6,7 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import score_rows, summarise_classes, summarise_rows, supported_predictions
-from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.explain.attribution.target import classifier_settings, reads_single_texts
 from bert_tf.explain.datasets.dataset import DatasetPredictions, Subset, subset_of
 from bert_tf.explain.datasets.subset_comparison import SubsetComparison
 from pages.data import class_view, row_map_view, subsets
@@ -279,7 +279,7 @@ def _rows(shared, summary, filtered):
         _table(filtered),
         hide_index=True,
         width="stretch",
-        height=min(60 + 36 * len(filtered), 520),
+        height=tables.height(len(filtered), 520),
         key="w_dataset_table",
         on_select="rerun",
         selection_mode="multi-row",
@@ -303,7 +303,7 @@ def _open(shared, result):
     if result.task_prediction is None:
         open_row.open_row("w_dataset_open", result.row, result.places)
         return
-    reads_text_a_only = _classes(shared).pair is False
+    reads_text_a_only = reads_single_texts(shared.bert)
     row = dataclasses.replace(result.row, text_b=None) if reads_text_a_only else result.row
     open_row.open_row("w_dataset_open", row, result.places, "task_predictions")
 

@@ -8,6 +8,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.analyses import Call
 from bert_tf.explain import ablate, clean_run, every_token, sweep
+from bert_tf.explain.attribution.target import classifies
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind
 from bert_tf.plots.numbers import percent
@@ -122,7 +123,7 @@ def _reset():
 def _question(shared, trace):
     """The answer whose effects are shown: "class", "masks" or "next", or the position of a scored token."""
     available = {
-        "class": targets.classes(shared) is not None,
+        "class": classifies(shared.bert, trace),
         "masks": bool(trace.masks) and "mlm" in shared.bert.heads,
         "next": targets.has_pair_answer(shared, trace),
         "replaced": trace.replaced is not None,

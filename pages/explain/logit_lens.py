@@ -5,6 +5,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.analyses import Call
 from bert_tf.explain import class_lens, logit_lens
+from bert_tf.explain.attribution.target import classifies
 from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.plots.numbers import percent
 from bert_tf.plots.representations.logit_lens import state_names
@@ -49,15 +50,16 @@ def page():
     if page_inputs is None:
         return
     shared, encoding = page_inputs
-    settings = targets.classes(shared)
     if not head_predictions.can_analyse(shared, "logit-lens"):
         return
     trace = targets.view_trace(shared, encoding, hidden_states=True)
     if trace is None:
         return
-    if settings is not None:
+    if classifies(shared.bert, trace):
         snippets.give(shared, trace)
         _classes(shared, trace)
+    elif targets.classes(shared):
+        targets.note_needs_pair(shared)
     if "mlm" in shared.bert.heads:
         _words(shared, trace)
 

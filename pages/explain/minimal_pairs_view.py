@@ -81,7 +81,9 @@ def _first_pair():
 
 
 def _pair(pair, model):
-    verdict = "prefers the first" if pair.preferred else "prefers the second"
+    verdict = "finds both equally likely"
+    if pair.margin:
+        verdict = "prefers the first" if pair.preferred else "prefers the second"
     inputs.heading(f"The model {verdict}")
     export.save("minimal-pair", pair, {"model": model})
     st.markdown(

@@ -294,7 +294,7 @@ def _layer(shared, result, layers):
         },
         hide_index=True,
         width="stretch",
-        height=min(60 + 36 * len(slopes.rows), 420),
+        height=tables.height(len(slopes.rows), 420),
         key="w_tcav_rows",
         column_config={
             "slope": st.column_config.NumberColumn(unit, format="%.4f", width=110),

@@ -61,7 +61,7 @@ def page():
         return
     inputs.examples(ONE_WAY)
     inputs.text_fields(_FIELD, undo=True)
-    if not inputs.texts_are_usable():
+    if not inputs.texts_are_usable("The text"):
         return
     is_loaded = all(model_store.is_loaded(names[way], "float32") for way in directional_models.DIRECTIONS)
     with inputs.loading("Loading the three small models …", is_over=is_loaded):
@@ -189,8 +189,8 @@ def _verdict(readings, word):
 def _footer():
     st.caption(
         "The first three have the same size, the same word pieces and the same training text, and differ in the "
-        "tokens that they may attend to. This BERT is still behind the two one-way readers, as learning from masks "
-        "takes longer.",
+        "tokens that they may attend to. On average over many texts this BERT is still behind the two one-way readers, "
+        "as learning from masks takes longer.",
         help="They are small: they know grammar and which words often occur together. It read more text than the "
         "other two. The model chosen in the sidebar shows the results of a longer training. The one-way "
         "readers predict a word from the hidden state beside it, so they never see the token at its position.",

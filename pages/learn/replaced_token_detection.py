@@ -60,7 +60,7 @@ def page():
         return
     inputs.examples(REPLACED)
     inputs.text_fields(_FIELD)
-    if not inputs.texts_are_usable():
+    if not inputs.texts_are_usable("The text"):
         return
     discriminator, generator = map(inputs.model, players)
     encoding = discriminator.encode(state.view().a, "")

@@ -39,6 +39,11 @@ _PREDICTS = {
     "sop": "sentence order",
     "replaced": "replaced tokens",
 }
+#: What the head for words predicts in a model that does not read both ways at once.
+_PREDICTS_ONE_WAY = {
+    "left_to_right": "each word from those before it",
+    "two_one_way": "each word from those before and after it",
+}
 
 
 def page():
@@ -107,6 +112,8 @@ def _facts(info):
         facts.append(count_in_words(info.parameters))
     facts.append(f"{megabytes(info.size_bytes)} on disk")
     named = [words for head, words in _PREDICTS.items() if head in (info.heads or ())]
+    if "mlm" in (info.heads or ()) and info.config:
+        named[0] = _PREDICTS_ONE_WAY.get(info.config.architecture.attention_direction, named[0])
     if named:
         facts.append("predicts " + " and ".join(named))
     task = task_models.names().get(info.name) if info.installed else None

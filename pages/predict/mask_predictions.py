@@ -66,14 +66,9 @@ def asked_words(shared):
 
 
 def _predictions(shared, trace, side, linked):
-    view = state.view()
     asked, of_pieces, problems = asked_words(shared)
-    if view.fill == "joint" and len(trace.masks) > 1:
-        joint = _joint(shared, trace, asked, side)
-        answers, answer_cards = joint.steps, cards(joint.steps, number_from=1)
-    else:
-        joint, answers = None, fill_mask(trace, shared.tokenizer, view.top_k, asked)
-        answer_cards = cards(answers)
+    joint, answers = _filled(shared, trace, asked, side)
+    answer_cards = cards(answers, **({"number_from": 1} if joint else {}))
 
     def fill(position, token_id):
         before = state.view()
@@ -125,11 +120,20 @@ def _word_scores(shared, trace, words, side):
     )
 
 
-def _joint(shared, trace, asked, side):
-    """The joint filling of all masks. It takes a pass for each mask, so it is cached with its trace."""
-    top_k = state.view().top_k
-    key = (trace, top_k, asked)
-    return cached(f"predict_joint{side}", key, lambda: shared.fill_jointly(trace, top_k, asked))
+def answers(shared, trace):
+    """The ``MaskPrediction``s of the trace as the page shows them: each mask alone, or filled one after the other."""
+    return _filled(shared, trace, asked_words(shared)[0], "")[1] if trace.logits is not None else ()
+
+
+def _filled(shared, trace, asked, side):
+    """(the joint filling of all masks or None, the ``MaskPrediction``s of all masks)."""
+    view = state.view()
+    if view.fill != "joint" or len(trace.masks) < 2:
+        return None, fill_mask(trace, shared.tokenizer, view.top_k, asked)
+    # It takes a pass for each mask, so it is cached with its trace.
+    key = (trace, view.top_k, asked)
+    joint = cached(f"predict_joint{side}", key, lambda: shared.fill_jointly(trace, view.top_k, asked))
+    return joint, joint.steps
 
 
 def _controls(trace):

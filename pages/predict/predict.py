@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from bert_tf.inference.predictions import fill_mask
 from bert_tf.plots.share_card import share_card
 from pages.predict import attention_view, mask_predictions, pair_view
 from pages.predict.snippets.predict import snippet
@@ -98,9 +97,8 @@ def _share(shared, trace, layer, head):
     def card():
         maps = trace.attentions[layer]
         where = f"layer {layer + 1}, " + ("mean of the heads" if head is None else f"head {head + 1}")
-        answers = fill_mask(trace, shared.tokenizer, 3) if trace.logits is not None else ()
         weights = maps.mean(axis=0) if head is None else maps[head]
-        return share_card(trace, answers, weights, where, title(shared.name))
+        return share_card(trace, mask_predictions.answers(shared, trace), weights, where, title(shared.name))
 
     help_text = (
         "Saves a picture of 1200 by 630 pixels with the texts, the predictions and the attention. With Shift: as SVG."

@@ -73,7 +73,10 @@ def page():
         return
     result = cached(
         "sentence_similarity_result",
-        (vectors.tobytes(), None if text_vectors_of_file is None else text_vectors_of_file.tobytes(), sentences),
+        (
+            *(vectors.tobytes(), None if text_vectors_of_file is None else text_vectors_of_file.tobytes()),
+            *(sentences, texts, pooling_of(shared.bert, pooling)),
+        ),
         lambda: SentenceSimilarity.of(
             sentences, pooling_of(shared.bert, pooling), vectors, texts, text_vectors_of_file, _TOP_K
         ),
@@ -173,7 +176,7 @@ def _pairs(result):
         pairs[["cosine", "sentence", "other"]],
         hide_index=True,
         width="stretch",
-        height=420,
+        height=tables.height(len(pairs), 420),
         key="w_sentence_similarity_pairs",
         column_config={
             "cosine": st.column_config.NumberColumn("Cosine", format="%.3f", width=70),
@@ -187,16 +190,16 @@ def _list(result):
     inputs.heading("Most similar in the file")
     table = result.to_frame()
     tables.show(
-        table[["cosine", "sentence", "text", "number"]],
+        table[["cosine", "number", "sentence", "text"]],
         hide_index=True,
         width="stretch",
-        height=420,
+        height=tables.height(len(table), 420),
         key="w_sentence_similarity_found",
         column_config={
             "cosine": st.column_config.NumberColumn("Cosine", format="%.3f", width=70),
+            "number": st.column_config.NumberColumn("Row", width=50),
             "sentence": st.column_config.TextColumn("Sentence", width=180),
             "text": st.column_config.TextColumn("Text of the file", width=320),
-            "number": st.column_config.NumberColumn("Row", width=50),
         },
     )
-    st.caption("The row counts the rows that were read.")
+    st.caption("Row is the text's number among the texts that were read from the file.")

@@ -140,7 +140,7 @@ def _look(shared, chosen, word, read, call, collected):
         places = laid_out(_place(chosen), collected, layer, projection)
     senses = cached(
         f"{_place(chosen)} result",
-        (collected, layer, way, None if places is None else places[0].tobytes()),
+        (collected, word, tuple(tips), tuple(labels), layer, way, None if places is None else places[0].tobytes()),
         lambda: WordSenses.of(word, tips, labels, collected.vectors, layer, way, *(places or (None, None))),
     )
     if places is not None:

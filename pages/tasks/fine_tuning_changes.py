@@ -69,7 +69,7 @@ def page():
     )
     after = after or first
     inputs.text_fields()
-    if not inputs.texts_are_usable():
+    if not inputs.texts_are_usable(has_examples=False):
         return
     before = pairs[after]
     pair = [inputs.model(name) for name in (before, after)]

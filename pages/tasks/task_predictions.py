@@ -71,6 +71,7 @@ _FIELDS = {
     "choose": (("Beginning", "How it begins."), ("Endings", "One possible ending a line.")),
 }
 _MOST_WORDS = 60
+_NOTABLE = 0.01  # nats or points: a smaller effect of a word counts as none
 _WINDOWS = {"mean": "Mean of windows", "max": "Maximum of windows", "cut": "Cut the end"}
 
 
@@ -245,11 +246,15 @@ def _words(shared, settings, label):
     export.save("words", saliency, {"model": shared.name, "unit": unit})
     marks(
         "c_task_words",
-        highlights.word_highlights(trace, saliency.words, saliency.target, unit),
+        highlights.word_highlights(trace, saliency.words, saliency.target, unit, _NOTABLE),
         diverging_ramp(state.is_dark()),
         ("opposes it", "supports it"),
         "Point at a word, or tap it, for its score.",
     )
+    if max((abs(scored.score) for scored in saliency.words), default=0.0) < _NOTABLE:
+        st.caption(
+            f"No word matters alone: without any one of them the prediction changes by less than {_NOTABLE} {unit}."
+        )
     predicted = "the score" if settings.regression else f"“{escape_markdown(target.label)}”"
     st.caption(
         f"The score of a word is how much {predicted} falls when the word is replaced by [MASK]. Words that can "

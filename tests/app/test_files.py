@@ -46,6 +46,12 @@ def test_a_file_outlives_its_widget_and_can_be_taken_away_then(app):
     assert not is_read(app) and "Choose a file" in page_text(app)
 
 
+@pytest.mark.parametrize("data", [b"", b"\n  \n"])
+def test_an_empty_file_is_named(data, app):
+    said = page_text(uploaded(run_until_done(app), data))
+    assert "is empty; choose a file with texts" in said and "Choose a file" not in said
+
+
 def test_a_file_that_is_too_large_takes_the_place_of_the_one_before(app):
     assert "at most 1 kB are read" in page_text(uploaded(run_until_done(app), LARGE))
     assert not is_read(away_and_back(app))

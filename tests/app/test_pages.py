@@ -210,6 +210,10 @@ def test_a_model_that_is_not_there_is_named_and_the_default_used(open_app):
         assert not app.exception and "which is not installed here" in page_text(app)
         assert app.selectbox(key="w_model").value == "tiny-cased"
         assert param(app, "model") == "tiny-cased"
+        # It stays while the page runs again by itself, and goes with the page.
+        assert "which is not installed here" in page_text(app.run())
+        app.query_params["page"] = "guide"
+        assert "which is not installed here" not in page_text(app.run())
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])

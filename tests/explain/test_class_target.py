@@ -222,3 +222,29 @@ def test_the_figure_of_its_words_says_what_their_scores_are_of(is_regression, sa
     words = (WordScore(WordSpan("a", 0, "good", (1,), 0, 4), 0.5),)
     figure = Saliency("gradient-x-input", target, -0.1, (), np.zeros(0), words).figure()
     assert figure.layout.xaxis.title.text.startswith(says)
+
+
+def test_what_is_explained_is_what_the_classifier_reads():
+    bert = made(max_length=8, pooling="mean")
+    text = "good film it was good film bad bad bad a bad film it was bad bad bad"
+    (output,) = bert.task.predict([text])
+    trace = bert.trace(text)
+    assert bert.max_length == trace.length == 8 and trace.truncated == (11, 0)
+    assert class_target(bert, trace).label == output["label"]
+    expected = [output["probabilities"][label] for label in bert.task.settings.labels]
+    np.testing.assert_allclose(class_lens(bert, trace).values[-1], expected, atol=1e-6)
+    assert len(integrated_gradients(bert, trace, class_target(bert, trace), steps=2).scores) == 8
+
+
+def test_a_classifier_explains_the_texts_that_it_was_trained_on():
+    single, pair = made(pair=False), made(pair=True)
+    one, two = "a good film", ("a good film", "it was bad")
+    for question in (class_lens, class_target):
+        with pytest.raises(InputError, match="made classifies single texts, and there is a second one, 'it was bad'"):
+            question(single, single.trace(*two))
+        with pytest.raises(InputError, match="made classifies pairs of texts: give a second text"):
+            question(pair, pair.trace(one))
+        question(single, single.trace(one)), question(pair, pair.trace(*two))
+    off = Ablation(heads=((0, 0),))
+    assert ablate(single, single.trace(*two), off).classes_after is None
+    assert ablate(single, single.trace(one), off).classes_after is not None

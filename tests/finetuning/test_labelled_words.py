@@ -12,6 +12,16 @@ from bert_tf.finetuning.labels import (
     to_bio,
 )
 
+
+def test_a_mistyped_label_among_those_of_entities_is_named(tmp_path):
+    path = tmp_path / "names.conll"
+    path.write_text("Ann B-PER\nran O\n\nEve X-PER\n\nin O\nRome B-LOC\n")
+    with pytest.raises(DataError, match="names.conll, line 4.*'X-PER' marks no entity"):
+        list(read_labelled_words(path))
+    path.write_text("Ann NOUN\nran VERB\n\nO O\nx B-PER\n")
+    assert [sentence.labels for sentence in read_labelled_words(path)] == [("NOUN", "VERB"), ("O", "B-PER")]
+
+
 BIO = "B-PER I-PER B-PER O B-LOC I-LOC I-LOC O B-PER B-LOC".split()
 
 

@@ -32,6 +32,13 @@ def test_scores_of_one_label_are_scikit_learns():
     assert [row["examples"] for row in analysis.per_label] == [true.count(label) for label in LABELS]
 
 
+def test_labels_that_do_not_occur_do_not_count():
+    examples = [SentenceExample("x", target=label) for label in ("a", "b", "a")]
+    predictions = [{"label": label, "probability": 1.0} for label in ("a", "b", "a")]
+    scores = score(examples, predictions, TaskSettings("classify", tuple("abcdefghij")))
+    assert scores["f1_macro"] == scores["precision_macro"] == scores["recall_macro"] == scores["accuracy"] == 1
+
+
 def test_the_f1_of_two_labels_is_that_of_the_second():
     true, actual = ["n", "p", "p", "p", "n"], ["p", "p", "p", "n", "n"]
     scores = score(

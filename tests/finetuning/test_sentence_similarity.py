@@ -201,10 +201,24 @@ def test_accuracy_counts_the_texts_whose_partner_is_nearest():
         PairPrediction(np.stack([vectors[1] + 0.5 * vectors[2], vectors[2]])),
         PairPrediction(np.stack([vectors[2], vectors[1] + 0.1 * vectors[2]])),
     ]
-    examples = [SentenceExample(str(index), "b") for index in range(3)]
+    examples = [SentenceExample(str(index), f"b {index}") for index in range(3)]
     scores = TASK.score(examples, predictions, TaskSettings("similarity", "", "mean"))
     assert scores == {"accuracy": pytest.approx(1 / 3), "mean_reciprocal_rank": pytest.approx((1 + 1 / 2 + 1 / 2) / 3)}
     assert TASK.findings(examples, predictions, None).worst[0]["rank"] == 2
+
+
+def test_a_model_that_gives_every_text_the_same_vector_finds_no_partner():
+    examples = [SentenceExample(f"a {number}", f"b {number}") for number in range(3)]
+    settings = TaskSettings("similarity", "", "mean")
+    for vectors in (np.ones((2, 4)), np.full((2, 4), np.nan)):
+        predictions = [PairPrediction(vectors)] * 3
+        assert TASK.score(examples, predictions, settings) == {
+            "accuracy": 0,
+            "mean_reciprocal_rank": pytest.approx(1 / 3),
+        }
+    # Two equal texts are one: neither is ahead of the other.
+    same = [SentenceExample(f"a {number}", "b") for number in range(3)]
+    assert TASK.score(same, predictions, settings)["accuracy"] == 1
 
 
 def test_the_command_line_trains_and_sentence_transformers_finds_its_files(start_folder, tmp_path, capsys):

@@ -219,6 +219,12 @@ def test_records_that_cannot_be_read(tagger, record, message):
         tagger.predict([record])
 
 
+@pytest.mark.parametrize("alone", ["the cat", {"text": "the cat"}])
+def test_one_input_in_the_place_of_a_list_is_refused(tagger, alone):
+    with pytest.raises(DataError, match="Give a list of inputs, such as .*the cat.*, not one alone"):
+        tagger.predict(alone)
+
+
 def test_settings_that_do_not_go_together():
     examples = places(0, 4)
     with pytest.raises(TaskError, match="--crf scores words"):

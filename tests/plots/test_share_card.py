@@ -17,11 +17,13 @@ def _texts(card):
 def test_a_card_has_the_texts_the_predictions_the_pair_and_the_head(tiny_bert):
     trace = tiny_bert.trace("the cats sat", "the cat sat", mask=[2, 3], attentions=True)
     answers = fill_mask(trace, tiny_bert.tokenizer, 3)
+    # The masks that were filled first come first: the card shows the first of the text.
+    answers, first = answers[::-1], answers[0]
     card = share_card(trace, answers, trace.attentions[1, 2], "layer 2, head 3", "<Tiny>")
     output = _texts(card)
     assert (card.layout.width, card.layout.height) == (WIDTH, HEIGHT) == (1200, 630)
-    assert output[:2] == ["the [MASK] sat", "the cat sat"]
-    for prediction in answers[0].predictions:
+    assert output[:3] == ["the [MASK] sat", "the cat sat", "The first [MASK]:"]
+    for prediction in first.predictions:
         assert prediction.token in output and escape(percent(prediction.probability)) in output
     assert f"B follows A: {escape(percent(trace.nsp.is_next))}" in output
     assert "Attention, layer 2, head 3" in output and "&lt;Tiny&gt; · BERT explorer" in output

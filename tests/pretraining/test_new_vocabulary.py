@@ -59,8 +59,18 @@ CHINESE = [chr(0x4E00 + number) for number in range(3000)]
 def _made(tmp_path, text, capsys, *options):
     """(vocabulary, what the command said) of a text."""
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
-    assert main(["vocab", "--input", str(tmp_path / "text.txt"), "--output", str(tmp_path), "--quiet", *options]) == 0
-    return set((tmp_path / "vocab.txt").read_text(encoding="utf-8").split("\n")), capsys.readouterr().out
+    folder = tmp_path / f"vocab-{len(list(tmp_path.iterdir()))}"
+    assert main(["vocab", "--input", str(tmp_path / "text.txt"), "--output", str(folder), "--quiet", *options]) == 0
+    return set((folder / "vocab.txt").read_text(encoding="utf-8").split("\n")), capsys.readouterr().out
+
+
+def test_a_folder_that_holds_a_vocabulary_is_left_as_it_is(tmp_path, capsys):
+    _made(tmp_path, "the cat sat on the mat", capsys, "--size", "200")
+    (folder,) = tmp_path.glob("vocab-*")
+    before = (folder / "vocab.txt").read_bytes()
+    assert main(["vocab", "--input", str(tmp_path / "text.txt"), "--output", str(folder), "--size", "210"]) == 2
+    assert "already exists and is not empty" in capsys.readouterr().err
+    assert (folder / "vocab.txt").read_bytes() == before
 
 
 def test_every_character_of_a_language_of_thousands_is_kept(tmp_path, capsys):

@@ -59,6 +59,15 @@ def test_lamb_is_the_papers(zero):
     np.testing.assert_allclose(np.asarray(bias), expected, atol=1e-6)
 
 
+def test_lamb_without_weight_decay_still_scales_its_steps():
+    kernel = keras.Variable(np.full((4, 4), 100, "float32"), name="kernel")
+    gradient = np.random.default_rng(0).normal(size=(4, 4)).astype("float32")
+    optimizer = make_optimizer([kernel], 1e-2, total_steps=20, warmup_steps=0, weight_decay=0, name="lamb")
+    optimizer.apply([keras.ops.convert_to_tensor(gradient)], [kernel])
+    expected = lamb_by_hand(np.full((4, 4), 100), [gradient], [1e-2], 0, True)
+    np.testing.assert_allclose(np.asarray(kernel), expected, rtol=1e-6)
+
+
 def test_adamw_is_kerass_own():
     """The fused kernel against Keras' AdamW, with the same decay and schedule."""
     rng = np.random.default_rng(0)

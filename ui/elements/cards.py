@@ -4,6 +4,8 @@ import dataclasses
 
 from bert_tf.plots.numbers import percent
 
+_UNKNOWN = ("[UNK]", "<unk>")  # what tokenizers write for a word outside the vocabulary
+
 
 def cards(answers, number_from=None, shared=None):
     """One card for each mask.
@@ -79,6 +81,8 @@ def _card(answer, step, shared):
 def _foot(answer):
     if answer.original is None:
         return "Typed mask: there is no original to compare with."
+    if answer.original in _UNKNOWN:
+        return "The original is not in the vocabulary."
     if answer.original_rank == 1:
         return f"The original is the first prediction, with {percent(answer.original_probability)}."
     return f"The original ranks {answer.original_rank:,}, with {percent(answer.original_probability)}."

@@ -12,6 +12,7 @@ from ui.widgets.formatting import number, share
 # Larger tables are formatted by the browser, which has no true minus: Python takes about 15 ms for a thousand cells.
 _MOST_CELLS = 1_000
 _PRINTF = re.compile(r"%(\+?)(?:\.(\d))?([df])(.*)")
+_ROW, _BORDER = 35, 2  # pixels of a row as Streamlit draws it, and of the border
 _DIGITS = 3  # decimals of a column without a format
 
 
@@ -48,6 +49,11 @@ def show(data, column_config=None, **options):
     plain = {name: str for name in frame.columns.difference([*texts])}
     frame.index = pd.RangeIndex(len(frame)) if options.get("hide_index") else frame.index
     return st.dataframe(frame.style.format(plain | texts), column_config=columns, **options)
+
+
+def height(rows, most):
+    """The height of a table in pixels, with this number of rows if they need at most ``most`` pixels."""
+    return min(_ROW * (rows + 1) + _BORDER, most)
 
 
 def _text(form, values):

@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner import script_runner
 
 from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.errors import report
+from bert_tf.explain.attribution.target import reads_single_texts
 from bert_tf.inference.loaded_models import LoadedModels, expected_bytes
 from bert_tf.parameters import parameter_counts
 from bert_tf.startup import leave_cores_to, refuse_tensorflow
@@ -82,8 +83,8 @@ class SharedModel:
         return self.bert.weights.nbytes
 
     def text_b_or_none(self, b):
-        """Text B for the library: None if there is no text that the model can read."""
-        return text_b_or_none(b, self.tokenizer)
+        """Text B for the library: None for a classifier of single texts, or if the model can read nothing of it."""
+        return None if reads_single_texts(self.bert) else text_b_or_none(b, self.tokenizer)
 
     @property
     def room(self):

@@ -11,6 +11,7 @@ from ui.widgets.formatting import LANGUAGES, escape_markdown, short_count, title
 
 #: Bytes of a parameter below which the weights are stored in fewer than 16 bits.
 _SIXTEEN_BITS = 2
+_ASKED = "_model_of_link"  # the missing model that a link asks for, and the page of the link
 
 
 def draw(installed):
@@ -30,11 +31,9 @@ def draw(installed):
         model = state.view().model
         if model not in names:
             if model:
-                st.warning(
-                    f"The link asks for the model “{escape_markdown(model[:60])}”, which is not installed here."
-                    f" {title(installed[0].name)} is used."
-                )
+                st.session_state[_ASKED] = (model, state.view().page)
             state.correct_view(model=installed[0].name)
+        _note_replaced(installed[0].name)
         state.set_widget("w_model", state.view().model)
         to_get = [info.name for info in model_offer.missing()]
         bert_count = len(groups["BERT"])
@@ -59,6 +58,16 @@ def draw(installed):
         )
         if frame.current_page().in_float32 and state.view().precision != "float32":
             st.caption("This page computes in float32.")
+
+
+def _note_replaced(name):
+    """Warn that the model called ``name`` is used in the place of the link's, as long as the page shows it."""
+    asked, page = st.session_state.get(_ASKED, ("", ""))
+    if asked and (page, name) == (state.view().page, state.view().model):
+        st.warning(
+            f"The link asks for the model “{escape_markdown(asked[:60])}”, which is not installed here."
+            f" {title(name)} is used."
+        )
 
 
 def _label(name, group):

@@ -79,7 +79,10 @@ def rows(page, typed=False, trees=False, first="sentences.txt"):
         name, data = "lines.txt", _lines(page)
     else:
         name, data = chosen, _sample(chosen)
-    if not data or not data.strip():
+    if chosen == _OWN and name and not data.strip():
+        st.warning(f"{escape_markdown(name)} is empty; choose a file with texts.", icon=":material/upload_file:")
+        return None
+    if not data.strip():
         action = "Choose a file" if chosen == _OWN else "Type texts, one on each line"
         st.info(
             f"{action}: text (one on each line, a tab before the second of a pair), JSON lines, CSV"

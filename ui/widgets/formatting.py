@@ -18,14 +18,19 @@ _TITLES = {
 }
 #: Code of a language -> its name.
 LANGUAGES = {"en": "English", "multilingual": "many languages"}
+#: A model that a visitor trained: the name that they gave or the kind of the training, date and time of its start.
+_OWN = re.compile(r"own-(.+)-(\d\d)(\d\d)(\d\d)-(\d\d)(\d\d)-[0-9a-f]{4}")
 _SNAPSHOT = re.compile(r"(.+)/step-(\d+)")
 
 
 def title(name):
-    """A model's title on the pages; of a snapshot "run · step 1,000"; of a model without a title its name."""
+    """A model's title on the pages: of a snapshot "run · step 1,000", of a model that was trained on a page its name
+    and the time of its start, of a model without a title its name."""
     snapshot = _SNAPSHOT.fullmatch(name)
     if snapshot:
-        return f"{snapshot[1]} · step {int(snapshot[2]):,}"
+        return f"{title(snapshot[1])} · step {int(snapshot[2]):,}"
+    if own := _OWN.fullmatch(name):
+        return f"{own[1]} ({'-'.join(own.group(2, 3, 4))}, {own[5]}:{own[6]})"
     return _TITLES.get(name, name)
 
 

@@ -5,17 +5,17 @@ import numpy as np
 from ui.widgets.formatting import signed
 
 
-def word_highlights(trace, scores, target, unit="nats"):
+def word_highlights(trace, scores, target, unit="nats", least=0.0):
     """The texts with a score for each word.
 
     Args:
         trace: a ``Trace``. scores: ``WordScore``s. target: ``Target``.
-        unit: of the scores.
+        unit: of the scores. least: the score from which on a word may have the strongest shade.
 
     Returns:
         dict from "a" and "b" to lists of parts; spaces between words are parts without a ``tip``.
     """
-    strongest = max((abs(scored.score) for scored in scores), default=0.0) or 1.0
+    strongest = max([least, *(abs(scored.score) for scored in scores)]) or 1.0
     words = [
         (
             scored.word,

@@ -4,6 +4,7 @@ import contextlib
 
 import streamlit as st
 
+from bert_tf.explain.attribution.target import reads_single_texts
 from ui.elements import components, text_notes
 from ui.elements.mask_chips import chips, token_positions, words
 from ui.elements.toolbar import Button, Switch, toolbar
@@ -122,8 +123,12 @@ def _words(text):
     return words(shared.encode(text, ""), text)
 
 
-def texts_are_usable():
-    """Whether the view's texts can be read; if not, the reason is drawn on the page."""
+def texts_are_usable(label="Text A", has_examples=True):
+    """Whether the view's texts can be read; if not, the reason is drawn on the page.
+
+    Args:
+        label: of the field of text A. has_examples: whether the page offers examples above its fields.
+    """
     view, limits = state.view(), state.limits()
     for name, text in (("A", view.a), ("B", view.b)):
         if len(text) > limits.max_characters:
@@ -134,7 +139,8 @@ def texts_are_usable():
             )
             return False
     if not view.a.strip():
-        st.info("Text A is empty. Type a sentence, or pick one of the examples above.", icon=":material/keyboard:")
+        hint = "Type a sentence, or pick one of the examples above." if has_examples else "Type a sentence."
+        st.info(f"{label} is empty. {hint}", icon=":material/keyboard:")
         return False
     return True
 
@@ -199,8 +205,12 @@ def encode_texts(shared):
 
 
 def note_unreadable(shared, text_b, name="Text B"):
-    """Draw a note if a text B was typed of which the model can read nothing; ``name``: of the text on the page."""
-    if text_b.strip() and shared.text_b_or_none(text_b) is None:
+    """Draw a note if a text B was typed that the model does not read; ``name``: of the text on the page."""
+    if not text_b.strip() or shared.text_b_or_none(text_b) is not None:
+        return
+    if reads_single_texts(shared.bert):
+        st.info(f"{name} is left out: {title(shared.name)} classifies single texts.", icon=":material/keyboard:")
+    else:
         st.info(f"{name} holds nothing that the model can read, so it counts as empty.", icon=":material/keyboard:")
 
 

@@ -6,7 +6,7 @@ import math
 import streamlit as st
 
 from bert_tf.analysis import ANY_ANSWER
-from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.explain.attribution.target import classifier_settings, classifies
 from bert_tf.plots.numbers import percent
 from ui.session import state
 from ui.session.session_cache import cached
@@ -103,12 +103,14 @@ def has_question(shared, trace, with_classes=False):
             token.
     """
     heads = shared.bert.heads
-    if with_classes and (classes(shared) or trace.replaced is not None):
+    if with_classes and (classifies(shared.bert, trace) or trace.replaced is not None):
         return True
     pairs = pair_head(shared)
     if (trace.masks and "mlm" in heads) or (not trace.masks and has_pair_answer(shared, trace)):
         return True
-    if "replaced" in heads and "mlm" not in heads and pairs is None:
+    if with_classes and classes(shared):
+        note_needs_pair(shared)
+    elif "replaced" in heads and "mlm" not in heads and pairs is None:
         st.info(
             f"{title(shared.name)} scores every token as replaced or original, which this page does not explain."
             " Saliency, Ablation, Contributions and Patching explain such a score.",
@@ -125,6 +127,11 @@ def has_question(shared, trace, with_classes=False):
             icon=":material/touch_app:",
         )
     return False
+
+
+def note_needs_pair(shared):
+    """Draw the note that a classifier of pairs has no second text."""
+    st.info(f"{title(shared.name)} classifies pairs: type a text B.", icon=":material/touch_app:")
 
 
 def has_pair_answer(shared, trace):
@@ -145,7 +152,7 @@ def target_picker(page, shared, trace):
         places.append("next")
     if trace.replaced is not None:
         places.append("replaced")
-    if classes(shared):
+    if classifies(shared.bert, trace):
         places.insert(0, "class")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         labels = {place: question_name(shared, place) or position_label(trace, int(place)) for place in places}

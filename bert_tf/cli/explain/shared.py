@@ -89,4 +89,7 @@ def read_file(args: argparse.Namespace) -> None:
             f"{len(text_file.problems)} of the file's {unit}s are left out. {unit.title()} {number}: {reason}",
             file=sys.stderr,
         )
+    if text_file.left_out and not args.quiet:
+        rest = f"The first {len(text_file.rows):,} {text_file.unit}s are read, {text_file.left_out:,} more are not."
+        print(f"{rest} --rows N reads more.", file=sys.stderr)
     args.texts = text_file.rows

@@ -1,8 +1,9 @@
 """`python -m bert_tf pretrain`: pre-trains a model on raw text or prepared records; a run can be resumed."""
 
 import argparse
+import contextlib
 import dataclasses
-from contextlib import nullcontext
+import sys
 from pathlib import Path
 
 from bert_tf.cli.prepare import LENGTH, mask_settings
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     use_threads(args.threads, one_device=name == "one")
     # Before any other use of TensorFlow, which connects to the other machines only when it starts.
     strategy = make_strategy(name)
-    with locked_folder(args.output, "pretrain") if is_chief(strategy) else nullcontext():
+    with locked_folder(args.output, "pretrain") if is_chief(strategy) else contextlib.nullcontext():
         return _run(args, strategy)
 
 
@@ -147,15 +148,16 @@ def _prepare(args, tokenizer, strategy):
     from bert_tf.training.strategy import is_chief, sum_over_workers
 
     def prepare():
-        return prepare_corpus(
-            find_files(args.text),
-            tokenizer,
-            args.corpus or Path(args.output) / "corpus",
-            args.max_documents,
-            progress=_print_prepared,
-            text_field=args.field,
-            language=args.language,
-        )
+        with _line_of_progress() as progress:
+            return prepare_corpus(
+                find_files(args.text),
+                tokenizer,
+                args.corpus or Path(args.output) / "corpus",
+                args.max_documents,
+                progress=progress,
+                text_field=args.field,
+                language=args.language,
+            )
 
     corpus = prepare() if is_chief(strategy) else None
     sum_over_workers(strategy, 1)
@@ -233,8 +235,18 @@ def _feed(args, corpus, tokenizer, length, longest, position=None):
     )
 
 
-def _print_prepared(documents, tokens):
-    print(f"\rTokenized {documents:,} documents, {tokens:,} tokens", end="", flush=True)
+@contextlib.contextmanager
+def _line_of_progress():
+    """Yields a callable (documents, tokens) that prints on one line, which ends with the block; None in a log."""
+    if not sys.stdout.isatty():
+        yield None
+        return
+    try:
+        yield lambda documents, tokens: print(
+            f"\rTokenized {documents:,} documents, {tokens:,} tokens", end="", flush=True
+        )
+    finally:
+        print()
 
 
 def _print_record(record, steps):

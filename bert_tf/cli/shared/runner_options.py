@@ -19,7 +19,7 @@ RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
 def add_runner_arguments(parser: argparse._ActionsContainer) -> None:
     """Adds --runner and --runner-options to an `argparse` parser or a group of it."""
     parser.add_argument(
-        "--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/how-to/training.md)"
+        "--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/how-to/at_scale.md)"
     )
     parser.add_argument(
         "--runner-options",

@@ -63,9 +63,9 @@ def attention_flow(
     if not all(0 <= position < tokens for position in starts):
         raise InputError(f"The positions must be 0 to {tokens - 1}, not {starts!r:.60}.")
     depth = range(len(maps))[layer] + 1
-    rows = []
+    means, rows = maps[:depth].mean(axis=1, dtype=np.float64), []
     for done, position in enumerate(starts, 1):
-        rows.append(flow(maps[:depth].mean(axis=1, dtype=np.float64), position, residual))
+        rows.append(flow(means, position, residual))
         report(progress, done, len(starts))
     return np.asarray(rows).reshape(len(starts), tokens)
 

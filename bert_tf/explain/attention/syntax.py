@@ -104,7 +104,7 @@ class SyntaxAgreement(Result, figures={"relations": "bert_tf.plots.attention.hea
         overall: RelationAgreement. Over all dependents.
         relations: dict from str to RelationAgreement. One for each relation, the most frequent relation first.
         num_sentences: int. The number of sentences, with those that were skipped.
-        num_skipped: int. The number of sentences that were too long for the model.
+        num_skipped: int. The number of sentences that were too long for the model, or that it cannot read.
     """
 
     overall: RelationAgreement
@@ -176,8 +176,11 @@ def syntax_agreement(
     distances: dict[str, Counter[int]] = defaultdict(Counter)
     skipped = 0
     for done, sentence in enumerate(sentences, 1):
-        trace = bert.trace(sentence.text, hidden_states=False)
-        if any(trace.truncated):
+        try:
+            trace = bert.trace(sentence.text, hidden_states=False)
+        except ValueError:
+            trace = None
+        if trace is None or any(trace.truncated):
             skipped += 1
         else:
             _count(trace, sentence, hits, distances)
@@ -225,11 +228,17 @@ def _count(trace: Trace, sentence: ParsedSentence, hits: _Hits, distances: dict[
     words = np.arange(len(groups))
     attention[:, :, words, words] = -1
     attention[..., [word for word in words if not groups[word]]] = -1
-    most_attended, most_attending = attention.argmax(axis=-1), attention.argmax(axis=-2)  # [L, N, W]
+    most_attended, most_attending = (_most(attention, axis) for axis in (-1, -2))
     for word, (head, relation) in enumerate(zip(sentence.heads, sentence.relations)):
         if head and groups[word] and groups[head - 1]:
             hits[relation].append((most_attended[..., word] == head - 1, most_attending[..., word] == head - 1))
             distances[relation][head - 1 - word] += 1
+
+
+def _most(attention: np.ndarray, axis: int) -> np.ndarray:
+    """The word with the highest weight along an axis, int64 [L, N, W]; -1 where there is none, as for the first word
+    of a model that reads from left to right."""
+    return np.where(attention.max(axis=axis) > 0, attention.argmax(axis=axis), -1)
 
 
 def _agreement(hits: list[tuple[np.ndarray, np.ndarray]], distances: Counter[int]) -> RelationAgreement:

@@ -67,9 +67,7 @@ def word_trace(trace: Trace) -> Trace:
         original_tokens=tuple(_text(trace, start, end) for start, end in spans),
         token_ids=trace.token_ids[starts],
         original_ids=trace.original_ids[starts],
-        offsets=tuple(
-            trace.offsets[start] and (trace.offsets[start][0], trace.offsets[end - 1][1]) for start, end in spans
-        ),
+        offsets=tuple(_offsets(trace, start, end) for start, end in spans),
         word_ids=tuple(trace.word_ids[start] for start in starts),
         sources=tuple(trace.sources[start] for start in starts),
         segments=trace.segments[starts],

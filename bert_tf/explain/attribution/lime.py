@@ -1,10 +1,11 @@
 """LIME: a linear model of how a target's log-probability changes when random words of the input are masked.
 
 Dimension legend: T tokens, W words, S samples. Source: Ribeiro et al. 2016, "Why Should I Trust You?", section 3. The
-sampling of words and the weights of samples follow the authors' program (lime 0.2, `lime_text`). Three things differ
+sampling of words and the weights of samples follow the authors' program (lime 0.2, `lime_text`). Four things differ
 from that program. It treats all occurrences of a word as one feature and removes them; here every occurrence is its own
 feature and is replaced by the baseline token. It fits a second time with the 10 strongest features; here the first
-fit, with all words, is used. It uses a ridge penalty of 1 with 5,000 samples; see `ridge` of `lime`.
+fit, with all words, is used. It uses a ridge penalty of 1 with 5,000 samples; see `ridge` of `lime`. It
+explains a probability; here it is the log-probability, as with the other methods.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.analysis import ANY_ANSWER, Analysis, Option
@@ -23,7 +21,7 @@ from bert_tf.explain.attribution.saliency import (
     occlusion,
     smoothgrad,
 )
-from bert_tf.explain.datasets.text_rows import file_kind, read_rows
+from bert_tf.explain.datasets.text_rows import texts_of_file
 
 if TYPE_CHECKING:
     from bert_tf.explain.attribution.target import Target
@@ -112,12 +110,6 @@ def saliency(
     return SALIENCY_METHODS[method](bert, trace, target, **settings)
 
 
-def _reference_texts(path: str) -> tuple[str, ...]:
-    """The texts of a file, one a line or in another format of `read_rows`; "-" is standard input."""
-    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    return tuple(row.text_a for row in read_rows(data, file_kind(path)).rows)
-
-
 def _check(options: dict[str, Any]) -> None:
     if options["references"] is not None and (options["method"] != "deeplift" or options["baseline"] is not None):
         raise InputError("--references goes with --method deeplift, and without --baseline.")
@@ -164,7 +156,7 @@ ANALYSIS = Analysis(
             "references",
             "for deeplift: file of texts, one a line, whose tokens are the baseline; the scores are their mean",
             metavar="FILE",
-            parse=_reference_texts,
+            parse=texts_of_file,
         ),
         Option(
             "unit", "what occlusion replaces in one step", default="word", choices=("word", "token"), metavar="UNIT"

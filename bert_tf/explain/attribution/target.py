@@ -171,16 +171,19 @@ def class_target(bert: Bert, trace: Trace | None, label: str | None = None) -> T
 
     Args:
         bert: Bert. The model that made the trace.
-        trace: Trace or None. Only the likeliest class is read from it.
+        trace: Trace or None. Its texts; None where the class has a name and is that of no certain text.
         label: str or None. Name of the class; None for the likeliest class.
     Returns:
         `Target`.
     Raises:
-        InputError: the model is not a classifier, or has no such class.
+        InputError: the model is not a classifier, has no such class, or does not classify texts like those of the
+            trace.
     """
     settings = classifier_settings(bert)
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to explain.")
+    if trace is not None:
+        require_classifiable(bert, trace)
     if settings.regression:
         return Target(None, 0, "value", True, is_regression=True)
     if label is None:
@@ -232,6 +235,28 @@ def is_top(target: Target, answers: np.ndarray) -> np.ndarray:
 def classifier_settings(bert: Bert) -> Any:
     """The `TaskSettings` of a model that was fine-tuned to classify texts; None for any other model."""
     return bert.task.settings if bert.task and bert.task.settings.task == "classify" else None
+
+
+def reads_single_texts(bert: Bert) -> bool:
+    """Whether the model is a classifier of single texts, which has learnt nothing about a second one."""
+    settings = classifier_settings(bert)
+    return settings is not None and settings.pair is False
+
+
+def classifies(bert: Bert, trace: Trace) -> bool:
+    """Whether the model is a classifier of texts like those of the trace: of single texts, or of pairs."""
+    settings = classifier_settings(bert)
+    return settings is not None and (settings.pair is None or settings.pair == (trace.text_b is not None))
+
+
+def require_classifiable(bert: Bert, trace: Trace) -> None:
+    """Raise InputError unless the classifier reads single texts, or pairs, as those of the trace are."""
+    if not classifies(bert, trace):
+        raise InputError(
+            f"{bert.name} classifies single texts, and there is a second one, {trace.text_b!r:.40}: leave it out."
+            if reads_single_texts(bert)
+            else f"{bert.name} classifies pairs of texts: give a second text."
+        )
 
 
 def heads_of(bert: Bert) -> frozenset[str]:

@@ -79,7 +79,7 @@ class MinimalPair(Result, figures={"tokens": "bert_tf.plots.datasets.pseudo_like
     Attributes:
         good, bad: `PseudoLikelihood` of the first and of the second text.
         margin: float. The total of the first text minus that of the second, in nats.
-        preferred: bool. Whether the margin is above 0.
+        preferred: bool. Whether the margin is above 0: the model does not prefer one of two texts with equal totals.
     """
 
     good: PseudoLikelihood

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.explain.attribution.target import reads_single_texts
 from bert_tf.explain.datasets.row_predictions import supported_predictions
 from bert_tf.explain.representations.vectors import cosine_similarities
 from bert_tf.inference.model_inputs import prepare_input
@@ -71,7 +71,7 @@ def constant_first_token(vectors: np.ndarray, pooling: str) -> bool:
 
 def reads_text_a_only(bert: Bert, ask: Collection[str]) -> bool:
     """Whether a row's vector is made of text A alone: `ask` has "classes" and the classifier reads single texts."""
-    return "classes" in ask and classifier_settings(bert) is not None and classifier_settings(bert).pair is False
+    return "classes" in ask and reads_single_texts(bert)
 
 
 def row_vectors(
@@ -121,11 +121,9 @@ def row_vectors(
 
 
 def _prepared(bert, row, ask):
-    settings = classifier_settings(bert) if "classes" in ask else None
-    max_length = bert.max_length if settings is None else min(bert.max_length, settings.max_length)
     text_b = None if reads_text_a_only(bert, ask) else row.text_b
     try:
-        return prepare_input(bert.tokenizer, max_length, row.text_a, text_b)
+        return prepare_input(bert.tokenizer, bert.max_length, row.text_a, text_b)
     except ValueError:
         return None
 

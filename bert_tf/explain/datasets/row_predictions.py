@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Optional, cast
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attribution.target import classifier_settings, heads_of
+from bert_tf.explain.attribution.target import classifier_settings, heads_of, reads_single_texts
 from bert_tf.explain.datasets.pseudo_likelihood import pseudo_likelihood
-from bert_tf.explain.datasets.text_rows import hidden_words
+from bert_tf.explain.datasets.text_rows import hidden_words, split_labels
 from bert_tf.inference.batch_predict import predict_many
 from bert_tf.inference.model_inputs import prepare_input
 
@@ -99,7 +99,7 @@ class RowResult:
         classes = set(task_prediction.get("probabilities", ()))
         if label is None or not classes:
             return None
-        true = _labels(label) if "labels" in task_prediction else {label}
+        true = set(split_labels(label)) if "labels" in task_prediction else {label}
         predicted = set(task_prediction["labels"]) if "labels" in task_prediction else {task_prediction["label"]}
         return predicted == true if true <= classes else None
 
@@ -301,15 +301,10 @@ def _target(label, settings):
         except ValueError:
             return None
         return number if math.isfinite(number) else None
-    labels = tuple(sorted(_labels(label))) if settings.multi_label else (label,)
+    labels = tuple(sorted(set(split_labels(label)))) if settings.multi_label else (label,)
     if not set(labels) <= set(settings.labels):
         return None
     return labels if settings.multi_label else label
-
-
-def _labels(label):
-    """The set of labels in a text such as "one|another"."""
-    return {part.strip() for part in label.split("|") if part.strip()}
 
 
 def _share(flags):
@@ -347,11 +342,9 @@ def _text_scores(answer, ready):
 
 def _prepared(bert, row, available, hide):
     """(`RowResult` with its tokens and hidden words, the prepared input or None where the row cannot be read)."""
-    max_length, text_b = bert.max_length, row.text_b
-    if available == {"classes"}:
-        max_length, text_b = min(max_length, classifier_settings(bert).max_length), _second(bert, row)
+    text_b = _second(bert, row) if available == {"classes"} else row.text_b
     try:
-        ready = prepare_input(bert.tokenizer, max_length, row.text_a, text_b)
+        ready = prepare_input(bert.tokenizer, bert.max_length, row.text_a, text_b)
         if "masks" in available:
             mask = hidden_words(row, ready.encoding, hide)
             ready = prepare_input(bert.tokenizer, bert.max_length, row.text_a, row.text_b, mask)
@@ -392,7 +385,7 @@ def hidden_places(read: Encoding | Trace, positions: Collection[int]) -> tuple[t
 
 def _second(bert, row):
     """The text B of a row for the classifier: None where it reads single texts."""
-    return None if classifier_settings(bert).pair is False else row.text_b
+    return None if reads_single_texts(bert) else row.text_b
 
 
 def _with_classes(bert, results):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Optional
 from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
+from bert_tf.finetuning.data.sentence_examples import LABEL_COLUMNS
 from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of
 from bert_tf.inference.words import Word, words_of
 
@@ -36,8 +37,7 @@ HIDE_OPTION = Option(
     metavar="W",
 )
 _FIRST = ("text_a", "text", "sentence", "sentence1", "sentence_a", "question", "premise", "a")
-_SECOND = ("text_b", "sentence2", "sentence_b", "hypothesis", "answer_text", "b")
-_LABEL = "label"
+_SECOND = ("text_b", "text2", "sentence2", "sentence_b", "hypothesis", "answer_text", "b")
 _MAX_COLUMNS = 1000
 
 
@@ -120,7 +120,8 @@ def read_rows(
         most_rows: int. The maximum number of rows.
         max_characters: int. The maximum number of characters of a text.
     Returns:
-        `TextRows`. The key or column "mask" names a word to hide or a list of words, "label" the row's class.
+        `TextRows`. The key or column "mask" names a word to hide or a list of words, "label", "labels" or "score" the
+        row's class or number.
     Raises:
         InputError: the file is not UTF-8, holds no texts or has over 1,000 columns, or there is no column of that name.
         ConlluError: a line is not CoNLL-U.
@@ -145,9 +146,9 @@ def read_rows(
         row = _row(number, record, first, second, max_characters)
         if isinstance(row, str):
             problems.append((number, row))
-        elif row and len(rows) < most_rows:
+        elif len(rows) < most_rows:
             rows.append(replace(row, parsed=parsed.get(number)))
-        elif row:
+        else:
             left_out += 1
     if not rows:
         reason = f" {unit.title()} {problems[0][0]}: {problems[0][1]}" if problems else ""
@@ -216,7 +217,12 @@ def parse_row_numbers(text: str, numbers: Sequence[int]) -> tuple[int, ...]:
 
 def labels_of(rows: Sequence[TextRow]) -> tuple[str, ...]:
     """The labels of some rows, sorted; a row with several labels counts with each of them."""
-    return tuple(sorted({label for row in rows if row.label is not None for label in row.label.split("|")}))
+    return tuple(sorted({label for row in rows if row.label is not None for label in split_labels(row.label)}))
+
+
+def split_labels(label: str) -> list[str]:
+    """The labels in the text of a row's label: one, or several such as "one|another"."""
+    return [part for part in map(str.strip, label.split("|")) if part]
 
 
 def file_bytes(path: str) -> bytes:
@@ -233,8 +239,15 @@ def lines_of(text: str) -> list[str]:
 
 
 def texts_of_file(path: str) -> tuple[str, ...]:
-    """The first text of every row of a file; "-" is standard input. Raises: as `read_rows`."""
-    return tuple(row.text_a for row in read_rows(file_bytes(path), file_kind(path)).rows)
+    """The first text of every row of a file, of any number and length; "-" is standard input.
+
+    Raises:
+        InputError: as `read_rows`, or a row cannot be read.
+    """
+    read = read_rows(file_bytes(path), file_kind(path), most_rows=sys.maxsize, max_characters=sys.maxsize)
+    for number, problem in read.problems:
+        raise InputError(f"{path}, {read.unit} {number}: {problem}")
+    return tuple(row.text_a for row in read.rows)
 
 
 def labelled(rows: Sequence[TextRow], label: str) -> tuple[TextRow, ...]:
@@ -248,7 +261,7 @@ def labelled(rows: Sequence[TextRow], label: str) -> tuple[TextRow, ...]:
     Raises:
         InputError: no row has the label.
     """
-    with_label = tuple(row for row in rows if row.label is not None and label in row.label.split("|"))
+    with_label = tuple(row for row in rows if row.label is not None and label in split_labels(row.label))
     if not with_label:
         known = ", ".join(labels_of(rows))
         reason = f"its labels are {known:.120}" if known else "it has no labels"
@@ -305,9 +318,10 @@ def _table(data):
         elif header is None:
             header = fields
             _check_columns(header)
+        elif len(fields) != len(header):
+            problems.append((number, f"It has {len(fields)} values, where the header names {len(header)} columns."))
         else:
-            # As many values as names: surplus values have no name, and a missing one is None.
-            records.append((number, dict(zip(header, [*fields, *[None] * (len(header) - len(fields))]))))
+            records.append((number, dict(zip(header, fields))))
     return records, problems
 
 
@@ -352,6 +366,9 @@ def _check_columns(columns):
             f"The file has {len(columns):,} columns; at most {_MAX_COLUMNS:,} are read. Keep those with texts and "
             "labels."
         )
+    twice = next((name for name in columns if name.strip() and columns.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"Two columns are named {twice!r:.40}: rename one of them.")
 
 
 def _trees(data):
@@ -363,7 +380,7 @@ def _trees(data):
 def _columns(columns, first, second):
     lower = {name.lower(): name for name in reversed(columns)}
     if first is None:
-        others = [name for name in columns if name.lower() != _LABEL] or [*columns, None]
+        others = [name for name in columns if name.lower() not in LABEL_COLUMNS] or [*columns, None]
         first = next((lower[name] for name in _FIRST if name in lower), others[0])
     if second is None:
         second = next((lower[name] for name in _SECOND if name in lower and lower[name] != first), None)
@@ -375,10 +392,12 @@ def _columns(columns, first, second):
 
 
 def _row(number, record, first, second, max_characters):
-    """A `TextRow`, None for an empty record, or a message about a record that cannot be read."""
+    """A `TextRow`, or a message about a record that cannot be read."""
     text_a, text_b = record.get(first), record.get(second) if second else None
-    if text_a is None or isinstance(text_a, str) and not text_a.strip():
-        return None if not text_b else "Its first text is empty."
+    if text_a is None:
+        return f"It has no {first!r:.40} (it has: {', '.join(record):.80})."
+    if isinstance(text_a, str) and not text_a.strip():
+        return "Its first text is empty."
     for text in (text_a, text_b):
         if text is not None and not isinstance(text, str):
             return f"Its text is not a string but {text!r:.40}."
@@ -393,6 +412,7 @@ def _row(number, record, first, second, max_characters):
 
 def _label(record):
     """The label of a record as text, or None."""
-    cell = next((value for name, value in record.items() if name.lower() == _LABEL), None)
+    lower = {name.lower(): value for name, value in reversed(record.items())}
+    cell = next((lower[name] for name in LABEL_COLUMNS if name in lower), None)
     labels = cell if isinstance(cell, list) else [cell]
     return "|".join(str(label).strip() for label in labels if isinstance(label, (str, int, float))) or None

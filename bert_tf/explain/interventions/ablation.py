@@ -17,7 +17,7 @@ import numpy as np
 from bert_tf.analysis import TOP_K, Analysis, Option, parse_head, underscored
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.head_vectors import allowed_links
-from bert_tf.explain.attribution.target import class_prediction, classifier_settings
+from bert_tf.explain.attribution.target import class_prediction, classifier_settings, classifies
 from bert_tf.explain.interventions.ablation_effects import Ablation, AblationEffect, AblationSweep, CleanRun
 from bert_tf.inference.answer import check_question
 from bert_tf.inference.batching import TOKENS_PER_BATCH
@@ -46,7 +46,7 @@ def clean_run(bert: Bert, trace: Trace) -> CleanRun:
     Raises:
         NothingToPredict, MissingHead: the model predicts nothing for this input.
     """
-    if classifier_settings(bert) is None and "replaced" not in bert.heads:
+    if not classifies(bert, trace) and "replaced" not in bert.heads:
         check_question(trace.masks, trace.text_b, bert.heads, bert.name)
     states = bert.steps().states(trace.token_ids[None], trace.segments[None])
     answers = _read(bert, trace, states[-1])
@@ -336,7 +336,7 @@ def _read(bert, trace, last):
         outputs["sop"] = np.asarray(steps.sop_log_probabilities(last))
     if "replaced" in bert.heads:
         outputs["replaced"] = np.asarray(steps.replaced_log_probabilities(last))
-    if classifier_settings(bert):
+    if classifies(bert, trace):
         outputs["task"] = np.asarray(steps.class_scores(last))
     return outputs
 

@@ -13,7 +13,7 @@ import numpy as np
 from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, checked_pair
 from bert_tf.explain.attention.head_summary import head_entropies
-from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.explain.attribution.target import classifies
 from bert_tf.explain.models.compare import Comparison, compare, nearest_layer
 from bert_tf.explain.representations.logit_lens import class_lens, logit_lens
 from bert_tf.inference.predictions import fill_mask
@@ -247,7 +247,7 @@ def compared_side(trace: Trace, tokenizer: BaseTokenizer, top_k: int = 5) -> Com
 
 def _with_classes(bert, trace, top_k):
     side = compared_side(trace, bert.tokenizer, top_k)
-    if classifier_settings(bert) is None:
+    if not classifies(bert, trace):
         return side
     lens = class_lens(bert, trace)
     classes = dict(zip(lens.labels, map(float, lens.values[-1])))

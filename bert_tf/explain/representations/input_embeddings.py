@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError
 from bert_tf.explain.representations.embedding_tables import embedding_rows, embedding_table, parts_of
-from bert_tf.explain.representations.vectors import cosine_similarities, nearest_tokens
+from bert_tf.explain.representations.vectors import cosine_similarities, nearest_tokens, word_ids
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.results import Result, frame
 
@@ -130,14 +130,15 @@ def input_embeddings(bert: Bert, trace: Trace, top_k: int = 5) -> EmbeddingParts
         trace: Trace. The input.
         top_k: int. The number of nearest words for each token, without the token itself.
     Returns:
-        `EmbeddingParts`.
+        `EmbeddingParts`. Tokens that are not words, such as [SEP] and "[unused1]", are never among the nearest.
     Raises:
         InputError: a bad `top_k`.
     """
     check_top_k(top_k)
     parts = embedding_parts(bert, trace)
-    near = nearest_tokens(bert, parts.vectors[0], top_k + 1, centred=True)
-    return replace(parts, nearest=tuple(row[1:] for row in near))
+    near = nearest_tokens(bert, parts.vectors[0], top_k + 1, True, word_ids(bert.tokenizer))
+    others = ([word for word in row if word.id != token] for row, token in zip(near, trace.token_ids))
+    return replace(parts, nearest=tuple(tuple(row[:top_k]) for row in others))
 
 
 def mean_by_distance(values: np.ndarray, most: int = 64) -> np.ndarray:

@@ -302,13 +302,20 @@ def traces_of(
     return traces
 
 
+def _centred(layer):
+    """The layer [W, H] as float64, minus the mean of its words; 0 where rounding alone is left, as all are equal."""
+    layer = np.asarray(layer, np.float64)
+    centred = layer - layer.mean(axis=0)
+    is_rounding = np.abs(centred).max() <= 1e-12 * np.abs(layer).max()
+    return np.zeros_like(centred) if is_rounding else centred
+
+
 def _gram(layer, debiased):
     """The inner products of the words' vectors [W, W].
 
     The vectors are centred; for the unbiased estimate the diagonal is 0.
     """
-    layer = np.asarray(layer, np.float64)
-    layer = layer - layer.mean(axis=0)
+    layer = _centred(layer)
     gram = layer @ layer.T
     if debiased:
         np.fill_diagonal(gram, 0)
@@ -358,8 +365,7 @@ class _Layer(NamedTuple):
 
 def _directions(layer, explained):
     """The `_Layer` of a hidden state float [W, H]: the directions that explain a share of its variance."""
-    layer = np.asarray(layer, np.float64)
-    layer = layer - layer.mean(axis=0)
+    layer = _centred(layer)
     # The squared singular values and the left singular vectors; much faster than an SVD with this many words.
     variances, vectors = np.linalg.eigh(layer @ layer.T)
     variances, vectors = variances[::-1], vectors[:, ::-1]

@@ -15,7 +15,7 @@ import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, require_head
-from bert_tf.explain.attribution.target import class_prediction, classifier_settings
+from bert_tf.explain.attribution.target import class_prediction, classifier_settings, require_classifiable
 from bert_tf.inference.predictions import Prediction, check_top_k
 from bert_tf.results import Result, frame
 from bert_tf.runtime.numpy_ops import read_by_heads, read_by_mlm
@@ -134,11 +134,13 @@ def class_lens(bert: Bert, trace: Trace) -> ClassLogitLens:
     Returns:
         `ClassLogitLens`.
     Raises:
-        InputError: the model was not fine-tuned to classify texts, or the trace has no hidden states.
+        InputError: the model was not fine-tuned to classify texts like those of the trace, or the trace has no hidden
+            states.
     """
     settings = classifier_settings(bert)
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to follow.")
+    require_classifiable(bert, trace)
     if trace.hidden_states is None:
         raise InputError(_NO_STATES)
     task: Any = bert.task

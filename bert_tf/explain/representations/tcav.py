@@ -36,8 +36,9 @@ from bert_tf.explain.attribution.target import (
     class_target,
     classifier_settings,
     heads_of,
+    reads_single_texts,
 )
-from bert_tf.explain.datasets.row_map import reads_text_a_only, row_vectors
+from bert_tf.explain.datasets.row_map import row_vectors
 from bert_tf.explain.datasets.text_rows import HIDE, TextRow, hidden_words, labelled, texts_of_file
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.explain.representations.projection import one_thread
@@ -298,10 +299,8 @@ def _prepared(bert, row, target, hide):
     """The prepared input of a row; None if the row has no such prediction."""
     max_length, text_b = bert.max_length, row.text_b
     if target.head == "task":
-        settings = classifier_settings(bert)
-        max_length = min(max_length, settings.max_length)
-        text_b = None if reads_text_a_only(bert, ("classes",)) else text_b
-        if settings.pair and not text_b:
+        text_b = None if reads_single_texts(bert) else text_b
+        if classifier_settings(bert).pair and not text_b:
             return None
     try:
         ready = prepare_input(bert.tokenizer, max_length, row.text_a, text_b)

@@ -5,6 +5,7 @@ For prediction, the labels may be missing.
 
 from __future__ import annotations
 
+import collections
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from bert_tf.errors import DataError
 from bert_tf.finetuning.data.tables import json_object, numbered_lines
 from bert_tf.finetuning.data.word_splitter import word_spans
-from bert_tf.finetuning.labels import is_entity_scheme, to_bio
+from bert_tf.finetuning.labels import OUTSIDE, is_entity_scheme, to_bio
 from bert_tf.tokenizers.conllu import ConlluError, read_rows
 
 if TYPE_CHECKING:
@@ -293,6 +294,16 @@ def _strings(row, field, where):
 
 
 def _in_bio(sentences):
-    if not is_entity_scheme(label for sentence in sentences for label in sentence.labels):
+    """The sentences with entity labels in BIO; others as they are.
+
+    Raises: DataError if fewer than half of the labels besides "O" mark none: they would make it another task.
+    """
+    counts = collections.Counter(label for sentence in sentences for label in sentence.labels)
+    if not is_entity_scheme(counts):
+        others = {label for label in counts if label != OUTSIDE and not is_entity_scheme([label])}
+        if OUTSIDE in counts and sum(counts[label] for label in others) < 0.5 * (counts.total() - counts[OUTSIDE]):
+            sentence = next(sentence for sentence in sentences if others.intersection(sentence.labels))
+            odd = next(label for label in sentence.labels if label in others)
+            raise DataError(f"{sentence.source}: the label {odd!r} marks no entity, as the others do: correct it.")
         return sentences
     return [replace(sentence, labels=tuple(to_bio(sentence.labels))) for sentence in sentences]

@@ -162,15 +162,16 @@ def find_columns(
     def column(requested, defaults, content, option, needed=True):
         if requested is not None and requested not in record:
             raise DataError(f"{path} has no column {requested!r}; its columns are {', '.join(record):.160}.")
-        name = requested or next((default for default in defaults if default in record), None)
+        name = requested or next((lower[default] for default in defaults if default in lower), None)
         if name is None and needed:
             raise DataError(
                 f"{path}: no column with the {content} was found; its columns are "
                 f"{', '.join(record):.160}; expected was {' or '.join(defaults)}, or name it with "
-                f"{option}."
+                f"{option} (the columns of a file without a header: with --columns)."
             )
         return name
 
+    lower = {name.lower(): name for name in reversed(list(record))}
     text = column(layout.text, TEXT_COLUMNS, "text", "--text-column")
     text2 = column(layout.text2, TEXT2_COLUMNS, "second text", "--text2-column", pair)
     return text, text2, column(layout.label, LABEL_COLUMNS, "label", "--label-column") if labelled else None

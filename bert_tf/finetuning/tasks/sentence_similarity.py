@@ -210,7 +210,7 @@ class SentenceSimilarity(Task):
 
             scores = score(examples, predictions, settings)
             return {name: scores[name] for name in self.metrics(settings, examples)}
-        ranks = _partner_ranks(predictions)
+        ranks = _partner_ranks(examples, predictions)
         return {"accuracy": float(np.mean(ranks == 1)), "mean_reciprocal_rank": float(np.mean(1 / ranks))}
 
     def metrics(self, settings: TaskSettings, examples: Sequence[Any]) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ class SentenceSimilarity(Task):
     ) -> ErrorAnalysis:
         if examples[0].target is None:
             title, column = "The pairs whose second text ranks lowest among those of all pairs", "rank"
-            values = _partner_ranks(predictions)
+            values = _partner_ranks(examples, predictions)
         else:
             from scipy.stats import rankdata
 
@@ -255,14 +255,20 @@ class SentenceSimilarity(Task):
         )
 
 
-def _partner_ranks(predictions):
-    """The rank [N], from 1, of each pair's second text among the second texts of all pairs, by the cosine."""
+def _partner_ranks(examples, predictions):
+    """The rank [N], from 1, of each pair's second text among the different second texts of all pairs, by the cosine.
+
+    A text as near as the pair's own ranks before it: a model whose vectors are all equal finds no partner.
+    """
+    numbers: dict[str, int] = {}
+    texts = np.array([numbers.setdefault(example.text_b, len(numbers)) for example in examples])
     vectors = normalized(np.stack([prediction.vectors for prediction in predictions]))
     ranks = []
     for first in range(0, len(vectors), 1024):  # so that a large set needs no N x N matrix
         cosines = vectors[first : first + 1024, 0] @ vectors[:, 1].T
         own = cosines[np.arange(len(cosines)), first + np.arange(len(cosines))]
-        ranks.append(1 + (cosines > own[:, None]).sum(axis=1))
+        differs = texts != texts[first : first + 1024, None]
+        ranks.append(1 + (differs & ~(cosines < own[:, None])).sum(axis=1))  # NaN is not below
     return np.concatenate(ranks)
 
 

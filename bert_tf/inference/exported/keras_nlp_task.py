@@ -237,7 +237,8 @@ def _check_classifier(bert):
     if settings is None or settings.task != "classify" or settings.pooling != "cls":
         raise CheckpointError(
             f"{bert.name} is no classifier that reads the first token (`finetune classify --pooling cls`), which "
-            "keras_nlp's text classifiers are; take the backbone, or task='masked_lm'."
+            "keras_nlp's text classifiers are. Convert its base model, or take another format; in Python, "
+            "task='backbone' or 'masked_lm'."
         )
 
 

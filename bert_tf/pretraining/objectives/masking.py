@@ -157,7 +157,7 @@ def _choose(ids, candidates, wanted, tokenizer, rng, settings):
     keys = rng.random(ids.shape)
     grouped = settings.whole_words or settings.ngram > 1
     if grouped:
-        # All pieces of a word (all words of an n-gram) share the key of the first piece, so they are chosen together.
+        # All pieces of a word (all words of an n-gram) share a key, so they are chosen together.
         starts = _word_starts(ids, candidates, tokenizer.spellings)
         if settings.ngram > 1:
             starts = _ngram_starts(starts, candidates, rng, settings.ngram)

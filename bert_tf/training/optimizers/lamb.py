@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
+from bert_tf.training.optimizers.schedule import UNDECAYED
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 class Lamb(keras.optimizers.Optimizer):
     """Adam's direction plus weight decay, scaled for each variable to the norm of the variable.
 
-    Keras' LAMB applies the weight decay outside of that scaling, unlike the paper. As in the authors' code, variables
-    without weight decay (biases, layer normalisation) are not scaled either.
+    Keras' LAMB applies the weight decay outside of that scaling, unlike the paper. As in the authors' code, the
+    variables that never decay (`UNDECAYED`: biases, layer normalisation) are not scaled either.
 
     Args:
         schedule: as in `training.optimizers.adamw.AdamW`.
@@ -44,6 +46,7 @@ class Lamb(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
+        self._scaled = [variable.name not in UNDECAYED for variable in variables]
         self._momentums, self._velocities = self.add_optimizer_variables(variables, ["momentum", "velocity"])
 
     def update_step(self, gradient: Any, variable: keras.Variable, learning_rate: Any) -> None:
@@ -60,7 +63,7 @@ class Lamb(keras.optimizers.Optimizer):
         first = momentum / (1 - ops.power(ops.cast(self.beta_1, variable.dtype), step))
         second = velocity / (1 - ops.power(ops.cast(self.beta_2, variable.dtype), step))
         direction = first / (ops.sqrt(second) + self.epsilon)
-        if decay:
+        if self._scaled[index]:
             value = ops.convert_to_tensor(variable)
             direction = direction + decay * value
             rate = rate * _trust_ratio(value, direction)

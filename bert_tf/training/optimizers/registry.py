@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bert_tf.training.optimizers import OPTIMIZERS
-from bert_tf.training.optimizers.schedule import WarmupLinearDecay
+from bert_tf.training.optimizers.schedule import UNDECAYED, WarmupLinearDecay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +67,6 @@ def rates_and_decays(
         factors: as in `make_optimizer`.
     """
     return [
-        ((factors or {}).get(id(variable), 1.0), 0.0 if variable.name in ("bias", "gamma", "beta") else weight_decay)
+        ((factors or {}).get(id(variable), 1.0), 0.0 if variable.name in UNDECAYED else weight_decay)
         for variable in variables
     ]

@@ -13,6 +13,9 @@ import keras
 if TYPE_CHECKING:
     from bert_tf.models import BertModel
 
+#: Names of the variables without weight decay: biases, and the two of a layer normalisation.
+UNDECAYED = frozenset({"bias", "gamma", "beta"})
+
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):

@@ -1,6 +1,6 @@
 """The Python code for what the page ablation shows."""
 
-from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.explain.attribution.target import classifies
 from ui.widgets.snippet_parts import about
 
 _ABLATE = """\
@@ -46,5 +46,5 @@ def _answer_lines(shared, trace):
     lines = [_SAYS_MASKS] if trace.masks and "mlm" in shared.bert.heads else []
     answers = [head for head in ("nsp", "sop") if getattr(trace, head) is not None]
     answers += ["replaced"] if trace.replaced is not None else []
-    answers += ["classes"] if classifier_settings(shared.bert) else []
+    answers += ["classes"] if classifies(shared.bert, trace) else []
     return "\n".join([*lines, *(f"print(effect.{answer}_before, effect.{answer}_after)" for answer in answers)])

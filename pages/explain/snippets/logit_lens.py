@@ -2,7 +2,7 @@
 
 from bert_tf.analyses import Call
 from bert_tf.explain import class_lens
-from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.explain.attribution.target import classifies
 from ui.widgets.snippet_parts import about, span
 
 _LENS = """\
@@ -27,7 +27,7 @@ def snippet(view, shared, trace, call=None, at=None, follow=""):
         follow: a token to follow there, or "" for the answer.
     """
     imports, bodies = [], []
-    if classifier_settings(shared.bert):
+    if classifies(shared.bert, trace):
         classes = Call.of(class_lens)
         imports += classes.imports()
         bodies.append(_CLASS_LENS.format(call=classes.python("bert", "trace")))

@@ -99,6 +99,28 @@ def test_a_perfect_head_agrees_with_everything(sentences):
     assert actual.overall.dependent_to_head.tolist() == [[1.0]]
 
 
+def test_a_word_without_attention_agrees_with_nothing():
+    # The only links of the first word of a model that reads from left to right are to itself and to [CLS].
+    maps = np.tril(np.full((1, 1, 5, 5), 0.2, np.float32))
+    sentence = ParsedSentence(("the", "cats", "sat"), (2, 0, 2), ("det", "root", "xcomp"))
+
+    def trace(text, hidden_states):
+        offsets = (None, (0, 3), (4, 8), (9, 12), None)
+        sources = (None, "a", "a", "a", None)
+        return SimpleNamespace(attentions=maps, length=5, truncated=(0, 0), sources=sources, offsets=offsets)
+
+    actual = syntax_agreement(SimpleNamespace(trace=trace), [sentence]).relations
+    assert actual["det"].dependent_to_head.tolist() == [[0.0]] and actual["det"].head_to_dependent.tolist() == [[1.0]]
+    assert actual["xcomp"].head_to_dependent.tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize("word", ["\u200b", "\x01", "\ufeff"])
+def test_a_sentence_that_cannot_be_read_is_left_out(word, tiny_bert, sentences):
+    unreadable = ParsedSentence((word,), (0,), ("root",))
+    actual = syntax_agreement(tiny_bert, [unreadable, *sentences])
+    assert (actual.num_skipped, actual.overall.count) == (1, 3)
+
+
 def test_long_sentences_are_skipped_and_work_can_be_cancelled(tiny_bert, sentences):
     long = ParsedSentence(("cat",) * 200, (2,) * 200, ("dep",) * 200)
     assert syntax_agreement(tiny_bert, [long, *sentences]).num_skipped == 1

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.explain import ConlluError, file_kind, read_rows
-from bert_tf.explain.datasets.text_rows import TextRow, hidden_words, labelled, labels_of
+from bert_tf.explain.datasets.text_rows import TextRow, hidden_words, labelled, labels_of, texts_of_file
 from bert_tf.explain.representations.word_senses import lines_of_file
 from bert_tf.inference.words import Word
 
@@ -146,6 +146,34 @@ def test_a_label_is_read_from_tables_and_json_lines():
     assert texts(read_rows("label\ngood\n", "table")) == [(1, "good", None)]
 
 
+def test_the_columns_that_fine_tuning_reads_are_read_here_too():
+    pair = read_rows("text,text2,label\na,b,x\n", "table")
+    assert texts(pair) == [(1, "a", "b")] and pair.rows[0].label == "x"
+    assert read_rows("text,score\na,0.5\n", "table").rows[0].label == "0.5"
+    assert read_rows("text,score,label\na,0.5,x\n", "table").rows[0].label == "x"
+
+
+def test_each_row_that_cannot_be_read_is_told():
+    lines = ['{"text": "a"}', "no", '{"foo": 1}', '{"text": 7}', '{"text": " "}']
+    actual = read_rows("\n".join(lines), "jsonl")
+    assert texts(actual) == [(1, "a", None)]
+    assert actual.problems == (
+        (2, "This is not JSON."),
+        (3, "It has no 'text' (it has: foo)."),
+        (4, "Its text is not a string but 7."),
+        (5, "Its first text is empty."),
+    )
+    actual = read_rows("text,label\na,x\n,x\nb\nc,x,y\n", "table")
+    assert [row.text_a for row in actual.rows] == ["a"]
+    assert actual.problems == (
+        (2, "Its first text is empty."),
+        (3, "It has 1 values, where the header names 2 columns."),
+        (4, "It has 3 values, where the header names 2 columns."),
+    )
+    with pytest.raises(InputError, match="Two columns are named 'text'"):
+        read_rows("text,text\na,b\n", "table")
+
+
 def test_sentences_without_tags_or_heads_are_read_and_counted_as_sentences():
     line = "\t".join(["{}", "{}", "_", "{}", "_", "_", "{}", "_", "_", "_"])
     long = line.format(1, "x" * 40, "NOUN", "0")
@@ -166,6 +194,22 @@ def test_rows_of_one_label_alone():
         labelled(read_rows("a\nb").rows, "x")
 
 
+def test_spaces_around_the_labels_of_a_row_do_not_count():
+    rows = read_rows("text,label\na,one | two\nb, two\n", "table").rows
+    assert labels_of(rows) == ("one", "two") and len(labelled(rows, "two")) == 2
+
+
+def test_all_texts_of_a_file_are_read_or_the_bad_one_is_named(tmp_path):
+    path = tmp_path / "many.txt"
+    path.write_text("text\n" * 1499 + "x" * 3000)
+    actual = texts_of_file(str(path))
+    assert len(actual) == 1500 and len(actual[-1]) == 3000
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"text": "a"}\nnonsense\n')
+    with pytest.raises(InputError, match="bad.jsonl, line 2: "):
+        texts_of_file(str(path))
+
+
 @pytest.mark.parametrize("broken", ['{"text": "a \\ud83d"}', '{"text": "b", "label": "\\udc00"}', '{"\\ud800": "c"}'])
 def test_a_row_with_half_a_surrogate_pair_is_named_and_passed_over(broken):
     rows = read_rows('{"text": "whole \\ud83d\\ude00"}\n' + broken, "jsonl")
@@ -182,7 +226,8 @@ def test_a_table_of_very_many_columns_is_refused_at_once():
     assert time.process_time() - begun < 5
     with pytest.raises(InputError, match="1,001 columns"):
         read_rows(json.dumps({f"c{number}": "a" for number in range(1001)}), "jsonl")
-    assert len(read_rows("\n".join([",".join(f"c{number}" for number in range(1000)), "a,b"]), "table").columns) == 1000
+    widest = ",".join(f"c{number}" for number in range(1000))
+    assert len(read_rows(f"{widest}\n{widest}", "table").columns) == 1000
 
 
 def test_a_quote_that_is_never_closed_leaves_out_its_line_alone():

@@ -49,6 +49,14 @@ def test_every_pair_of_layers_by_the_formula(debiased, formula):
     np.testing.assert_allclose(actual, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("measure", [linear_cka, svcca, pwcca])
+def test_equal_vectors_have_no_similarity_even_where_their_mean_is_rounded(measure):
+    rng = np.random.default_rng(0)
+    same, noise = np.repeat(rng.normal(size=(1, 1, 6)), 50, axis=1), rng.normal(size=(1, 50, 6))
+    assert np.ptp(same - same.mean(axis=1, keepdims=True)) >= 0
+    assert np.isnan(measure(same, noise)).all() and np.isnan(measure(same, same)).all()
+
+
 @pytest.mark.parametrize("debiased", [True, False])
 def test_rotation_and_scale_do_not_count(debiased):
     rng = np.random.default_rng(1)

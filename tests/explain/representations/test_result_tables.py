@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf import explain
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.explain.representations.vectors import word_ids
 
 ROWS = tuple(TextRow(number, text) for number, text in enumerate(("the cat sat", "a dog ran", "it ran to the dog"), 5))
 ENDS = ("sat", "ran", "is big", "was small", "is red", "ate", "ended")
@@ -34,6 +35,12 @@ def test_input_embeddings(tiny_bert, trace):
     np.testing.assert_allclose(table["cosine_token_position"], actual.cosines[:, 0, 2])
     assert [near[0]["token"] for near in plain["nearest"]] == [words.split()[0] for words in table["nearest"]]
     assert "vectors" not in plain and actual.to_arrays()["vectors"] is actual.vectors
+
+
+def test_the_words_nearest_to_a_token_are_other_words(tiny_bert, trace):
+    known = {tiny_bert.tokenizer.vocab[number] for number in word_ids(tiny_bert.tokenizer)}
+    for token, near in zip(trace.tokens, explain.input_embeddings(tiny_bert, trace, 3).nearest):
+        assert len(near) == 3 and {word.token for word in near} <= known - {str(token)}
 
 
 def test_positions_and_other_vectors(tiny_bert):
