@@ -59,7 +59,7 @@ def page():
         snippets.give(shared, trace)
         _classes(shared, trace)
     elif targets.classes(shared):
-        targets.note_needs_pair(shared)
+        targets.note_class_needs(shared)
     if "mlm" in shared.bert.heads:
         _words(shared, trace)
 

@@ -12,6 +12,7 @@ from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.numbers import percent
 from pages.tasks.snippets.fine_tuning_changes import snippet
 from ui.elements import components, tables
+from ui.elements.mask_chips import truncated_texts
 from ui.samples.examples import Example
 from ui.session import state, task_models
 from ui.session.session_cache import cached
@@ -73,10 +74,14 @@ def page():
         return
     before = pairs[after]
     pair = [inputs.model(name) for name in (before, after)]
-    if inputs.encode_texts(pair[1]) is None:
+    encoding = inputs.encode_texts(pair[1])
+    if encoding is None:
         return
-    hidden = _answers(pair)
-    divergence, traces = _changes(pair)
+    view = state.view()
+    # Both read what the fine-tuned model reads.
+    texts = truncated_texts(encoding, view.a, pair[1].text_b_or_none(view.b) or "")
+    hidden = _answers(pair, texts)
+    divergence, traces = _changes(pair, texts)
     left, right = st.columns([3, 2], gap="large")
     with left:
         _map(divergence)
@@ -94,8 +99,11 @@ def page():
     snippets.give(pair, traces, _DIVERGENCE, hidden, place)
 
 
-def _answers(pair):
+def _answers(pair, texts):
     """Draw the fine-tuned model's prediction, and the predictions for hidden words and the pair before and after.
+
+    Args:
+        pair: the two ``SharedModel``s. texts: text A and text B ("" without one) as both models read them.
 
     Returns: positions of the hidden words.
     """
@@ -118,7 +126,7 @@ def _answers(pair):
     with right:
         st.markdown("**Masked words and the pair**, before → after")
         if masked is not None:
-            cards, shares = _earlier_heads(pair, masked, fills)
+            cards, shares = _earlier_heads(pair, texts, masked, fills)
     with heading:
         st.button(
             "Open both in Side by side",
@@ -142,15 +150,15 @@ def _save_answers(pair, task_prediction, cards, shares):
         export.save("what-it-says", BeforeAndAfter(before, after, task_prediction.answer, tuple(rows)))
 
 
-def _earlier_heads(pair, masked, fills):
+def _earlier_heads(pair, texts, masked, fills):
     """Draw the predictions of the pre-training heads, if both models have them.
 
     Returns:
         (cards of the hidden words; the probability of the first answer about the pair, before and after, or None).
     """
     view = state.view()
-    key = (*(shared.name for shared in pair), view.precision, view.a, view.b, masked)
-    traces = cached("fine_tuning_changes_says", key, lambda: [shared.trace(view.a, view.b, masked) for shared in pair])
+    key = (*(shared.name for shared in pair), view.precision, *texts, masked)
+    traces = cached("fine_tuning_changes_says", key, lambda: [shared.trace(*texts, masked) for shared in pair])
     cards = []
     if not fills:
         lacking = [escape_markdown(title(shared.name)) for shared in pair if "mlm" not in shared.bert.heads]
@@ -175,11 +183,11 @@ def _pair_predictions(pair, traces):
     return shares
 
 
-def _changes(pair):
+def _changes(pair, texts):
     """(``AttentionDivergence``, the two traces); the traces are large, so only the bounded trace store holds them."""
     view = state.view()
-    traces = [attention_trace(shared, (), (view.a, view.b)) for shared in pair]
-    key = (*(shared.name for shared in pair), view.precision, view.a, view.b)
+    traces = [attention_trace(shared, (), texts) for shared in pair]
+    key = (*(shared.name for shared in pair), view.precision, *texts)
     return cached("fine_tuning_changes", key, lambda: _DIVERGENCE.run(*traces)), traces
 
 

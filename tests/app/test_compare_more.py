@@ -409,7 +409,8 @@ def test_the_time_of_a_text_is_the_median_of_passes_after_the_first():
     from ui.session.model_store import SharedModel
 
     class Bert:
-        max_length, runtime = 512, types.SimpleNamespace(runs_aside=lambda tokens: False)
+        max_length, task = 512, None
+        runtime = types.SimpleNamespace(runs_aside=lambda tokens: False)
         config = types.SimpleNamespace(num_hidden_layers=1, num_attention_heads=1)
         tokenizer = types.SimpleNamespace(
             normalize_mask_token=str, encode=lambda *_, max_length: types.SimpleNamespace(length=max_length)

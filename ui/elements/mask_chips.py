@@ -98,7 +98,7 @@ def chips(encoding, mask_positions, whole, mask_id):
 
 def truncated_texts(encoding, a, b):
     """(text a, text b) without the ends that did not fit into ``encoding``."""
-    if not encoding.truncated:
+    if not any(encoding.truncated):
         return a, b
     ends = {"a": 0, "b": 0}
     for source, offset in zip(encoding.sources, encoding.offsets):

@@ -12,7 +12,7 @@ from streamlit.runtime.scriptrunner import script_runner
 
 from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.errors import report
-from bert_tf.explain.attribution.target import reads_single_texts
+from bert_tf.explain.attribution.target import leaves_out_text_b
 from bert_tf.inference.loaded_models import LoadedModels, expected_bytes
 from bert_tf.parameters import parameter_counts
 from bert_tf.startup import leave_cores_to, refuse_tensorflow
@@ -84,7 +84,7 @@ class SharedModel:
 
     def text_b_or_none(self, b):
         """Text B for the library: None for a classifier of single texts, or if the model can read nothing of it."""
-        return None if reads_single_texts(self.bert) else text_b_or_none(b, self.tokenizer)
+        return None if leaves_out_text_b(self.bert) else text_b_or_none(b, self.tokenizer)
 
     @property
     def room(self):

@@ -4,7 +4,7 @@ import contextlib
 
 import streamlit as st
 
-from bert_tf.explain.attribution.target import reads_single_texts
+from bert_tf.explain.attribution.target import leaves_out_text_b
 from ui.elements import components, text_notes
 from ui.elements.mask_chips import chips, token_positions, words
 from ui.elements.toolbar import Button, Switch, toolbar
@@ -208,7 +208,7 @@ def note_unreadable(shared, text_b, name="Text B"):
     """Draw a note if a text B was typed that the model does not read; ``name``: of the text on the page."""
     if not text_b.strip() or shared.text_b_or_none(text_b) is not None:
         return
-    if reads_single_texts(shared.bert):
+    if leaves_out_text_b(shared.bert):
         st.info(f"{name} is left out: {title(shared.name)} classifies single texts.", icon=":material/keyboard:")
     else:
         st.info(f"{name} holds nothing that the model can read, so it counts as empty.", icon=":material/keyboard:")

@@ -6,7 +6,7 @@ import math
 import streamlit as st
 
 from bert_tf.analysis import ANY_ANSWER
-from bert_tf.explain.attribution.target import classifier_settings, classifies
+from bert_tf.explain.attribution.target import classifier_settings, classifies, reads_single_texts
 from bert_tf.plots.numbers import percent
 from ui.session import state
 from ui.session.session_cache import cached
@@ -109,7 +109,7 @@ def has_question(shared, trace, with_classes=False):
     if (trace.masks and "mlm" in heads) or (not trace.masks and has_pair_answer(shared, trace)):
         return True
     if with_classes and classes(shared):
-        note_needs_pair(shared)
+        note_class_needs(shared)
     elif "replaced" in heads and "mlm" not in heads and pairs is None:
         st.info(
             f"{title(shared.name)} scores every token as replaced or original, which this page does not explain."
@@ -129,9 +129,10 @@ def has_question(shared, trace, with_classes=False):
     return False
 
 
-def note_needs_pair(shared):
-    """Draw the note that a classifier of pairs has no second text."""
-    st.info(f"{title(shared.name)} classifies pairs: type a text B.", icon=":material/touch_app:")
+def note_class_needs(shared):
+    """Draw the note what texts a classifier needs, where those of the page are others."""
+    needs = "single texts: clear text B" if reads_single_texts(shared.bert) else "pairs: type a text B"
+    st.info(f"{title(shared.name)} classifies {needs} to see its classes.", icon=":material/touch_app:")
 
 
 def has_pair_answer(shared, trace):

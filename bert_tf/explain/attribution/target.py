@@ -243,6 +243,12 @@ def reads_single_texts(bert: Bert) -> bool:
     return settings is not None and settings.pair is False
 
 
+def leaves_out_text_b(bert: Bert) -> bool:
+    """Whether nothing that the model predicts depends on a second text: it is a classifier of single texts without a
+    head for pairs."""
+    return reads_single_texts(bert) and not {"nsp", "sop"} & set(bert.heads)
+
+
 def classifies(bert: Bert, trace: Trace) -> bool:
     """Whether the model is a classifier of texts like those of the trace: of single texts, or of pairs."""
     settings = classifier_settings(bert)
