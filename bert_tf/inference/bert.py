@@ -17,7 +17,7 @@ from bert_tf.errors import InputError, require_head
 from bert_tf.inference.answer import Answer, answer_with_targets
 from bert_tf.inference.batch_predict import predict_many
 from bert_tf.inference.joint_filling import JointFilling, fill_jointly
-from bert_tf.inference.model_inputs import prepare_input
+from bert_tf.inference.model_inputs import batch_of, prepare_input
 from bert_tf.inference.predictions import MaskPrediction, fill_mask
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 from bert_tf.inference.word_scores import WordScore, score_words
@@ -409,11 +409,7 @@ class Bert:
         The outputs of all heads are always requested together: they cost little compared with the encoder, and every
         other combination of outputs would need a compiled function for each length.
         """
-        batch = {
-            "token_ids": token_ids[None],
-            "segment_ids": segment_ids[None],
-            "padding_mask": np.ones((1, len(token_ids)), np.int32),
-        }
+        batch = batch_of(token_ids, segment_ids)
         outputs = [output for head, output in HEAD_OUTPUTS if head in self.heads]
         if "mlm" in self.heads:
             batch["mask_positions"] = np.zeros((1, max(len(masks), MIN_POSITIONS)), np.int32)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf.errors import EmptyText, checked_pair
 from bert_tf.inference.mask_positions import resolve_masks
@@ -31,6 +32,12 @@ class PreparedInput:
     token_ids: np.ndarray
     segment_ids: np.ndarray
     original_ids: np.ndarray
+
+
+def batch_of(token_ids: npt.ArrayLike, segment_ids: npt.ArrayLike) -> dict[str, np.ndarray]:
+    """The arrays [1, T] of `Runtime.run` for one sequence without padding; the ids are int32 [T]."""
+    ids, segments = (np.asarray(values, np.int32)[None] for values in (token_ids, segment_ids))
+    return {"token_ids": ids, "segment_ids": segments, "padding_mask": np.ones_like(ids)}
 
 
 def prepare_input(

@@ -109,6 +109,7 @@ def test_a_file_without_a_header_takes_the_names_given(tmp_path):
             {},
             "no column with the text was found; its columns are body, klass; expected was text",
         ),
+        ("text,label\na,x\n", {"columns": ("text", "label")}, "line 1 is the header text, label: leave --columns out"),
         ("text,label\na,x\n", {"label": "class"}, "has no column 'class'; its columns are text, label"),
         ("text,text,label\na,b,x\n", {}, "two columns are named 'text' (text, text, label); rename one"),
         ("text,label\n", {}, "holds no example"),
@@ -415,3 +416,7 @@ def test_a_config_without_names_of_labels_and_with_nulls_has_the_usual_values(tm
     assert actual.labels == ("LABEL_0", "LABEL_1", "LABEL_2") and actual.max_length == most
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_labels": 1}))
     assert read_settings(tmp_path).regression
+
+
+def test_capitals_in_the_names_of_columns_do_not_count(tmp_path):
+    assert read(write(tmp_path, "excel.csv", "Text,Label\na,x\n")) == [("a", None, "x")]

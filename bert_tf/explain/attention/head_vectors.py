@@ -15,6 +15,7 @@ from bert_tf.analysis import Analysis, Option, parse_head
 from bert_tf.errors import InputError, check_scores
 from bert_tf.explain.attribution.target import check_position
 from bert_tf.explain.models.compare import softmax
+from bert_tf.inference.model_inputs import batch_of
 from bert_tf.layers.hook_points import forbidden
 from bert_tf.results import Result, frame
 
@@ -133,11 +134,7 @@ def query_key_vectors(bert: Bert, trace: Trace) -> tuple[np.ndarray, np.ndarray]
         InputError: the attention scores of the model are not the products of these vectors alone.
     """
     check_scores(bert.config, bert.name, "The neuron view")
-    batch = {
-        "token_ids": trace.token_ids[None],
-        "segment_ids": trace.segments[None],
-        "padding_mask": np.ones((1, trace.length), np.int32),
-    }
+    batch = batch_of(trace.token_ids, trace.segments)
     outputs = bert.runtime.run(batch, ("queries", "keys"))
     queries, keys = (np.stack([layer[0] for layer in outputs[name]]) for name in ("queries", "keys"))
     return queries, keys

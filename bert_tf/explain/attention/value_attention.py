@@ -17,6 +17,7 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.head_summary import attention_maps
 from bert_tf.explain.attention.head_vectors import check_head
+from bert_tf.inference.model_inputs import batch_of
 from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
@@ -134,11 +135,7 @@ def _root(kernels: np.ndarray) -> np.ndarray:
 
 def value_vectors(bert: Bert, trace: Trace) -> np.ndarray:
     """The value vectors of a trace's input, float32 [L, N, T, D]; takes one forward pass."""
-    batch = {
-        "token_ids": trace.token_ids[None],
-        "segment_ids": trace.segments[None],
-        "padding_mask": np.ones((1, trace.length), np.int32),
-    }
+    batch = batch_of(trace.token_ids, trace.segments)
     return np.stack([layer[0] for layer in bert.runtime.run(batch, ("values",))["values"]])
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, require_head
+from bert_tf.inference.model_inputs import batch_of
 from bert_tf.inference.predictions import vocabulary_id
 
 if TYPE_CHECKING:
@@ -188,11 +189,7 @@ def class_target(bert: Bert, trace: Trace | None, label: str | None = None) -> T
         return Target(None, 0, "value", True, is_regression=True)
     if label is None:
         assert trace is not None and bert.task is not None, "the likeliest class is that of a trace"
-        batch = {
-            "token_ids": trace.token_ids[None],
-            "segment_ids": trace.segments[None],
-            "padding_mask": np.ones((1, trace.length), np.int32),
-        }
+        batch = batch_of(trace.token_ids, trace.segments)
         last = bert.runtime.run(batch, ("sequence_output",))["sequence_output"]
         return _class(settings, int(bert.task.class_scores(last)[0].argmax()))
     if label not in settings.labels:

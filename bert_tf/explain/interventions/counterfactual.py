@@ -23,7 +23,7 @@ from bert_tf.explain.interventions.variants import (
     with_word,
     without_word,
 )
-from bert_tf.explain.models.compare import jensen_shannon
+from bert_tf.explain.models.compare import jensen_shannon, softmax
 from bert_tf.inference.answer import check_question
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.predictions import check_top_k, fill_mask, mask_predictions
@@ -284,7 +284,7 @@ def _prediction(bert, trace, variant, row, results, top_k):
         originals = trace.original_ids[[trace.masks[r] for r in variant.rows]]
         masks = mask_predictions(logits, variant.masks, originals, bert.tokenizer, top_k)
         for scores, before in zip(logits, trace.logits[list(variant.rows)]):
-            p, q = _softmax(before), _softmax(scores)
+            p, q = softmax(before), softmax(scores)
             best = before.argmax()
             changes.append(np.log(q[best] / p[best]))
             divergences.append(jensen_shannon(p, q))
@@ -295,11 +295,6 @@ def _prediction(bert, trace, variant, row, results, top_k):
     nsp_change = nsp.is_next - trace.nsp.is_next if nsp and trace.nsp else None
     sop_change = sop.in_order - trace.sop.in_order if sop and trace.sop else None
     return VariantPrediction(variant, masks, nsp, np.array(changes), np.array(divergences), nsp_change, sop, sop_change)
-
-
-def _softmax(logits):
-    powers = np.exp(logits.astype(np.float64) - logits.max())
-    return powers / powers.sum()
 
 
 ANALYSIS = Analysis(

@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, require_head
-from bert_tf.inference.model_inputs import prepare_input
+from bert_tf.inference.model_inputs import batch_of, prepare_input
 from bert_tf.inference.trace import sigmoid
 from bert_tf.results import Result, frame
 from bert_tf.user_errors import SEED
@@ -149,11 +149,7 @@ def replaced_scores(
         MissingHead: the model has no replaced-token head.
     """
     require_head(bert.heads, "replaced", bert.name)
-    batch = {
-        "token_ids": np.asarray(token_ids, np.int32)[None],
-        "segment_ids": np.asarray(segment_ids, np.int32)[None],
-        "padding_mask": np.ones((1, len(token_ids)), np.int32),
-    }
+    batch = batch_of(token_ids, segment_ids)
     return sigmoid(bert.runtime.run(batch, ("replaced_logits",))["replaced_logits"][0])
 
 

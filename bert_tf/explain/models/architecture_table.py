@@ -17,6 +17,7 @@ from bert_tf.architectures import ARCHITECTURES, BERT
 from bert_tf.config import BertConfig
 from bert_tf.errors import InputError, report
 from bert_tf.flops import flops_by_part
+from bert_tf.inference.model_inputs import batch_of
 from bert_tf.parameters import parameter_counts
 from bert_tf.results import Result, frame
 from bert_tf.startup import import_tensorflow
@@ -253,11 +254,7 @@ def _seconds(config, tokens, passes):
     from bert_tf.runtime import Runtime
 
     runtime = Runtime(build_encoder(config, outputs=("sequence_output",)))
-    batch = {
-        "token_ids": np.full((1, tokens), config.vocab_size // 2, np.int32),
-        "segment_ids": np.zeros((1, tokens), np.int32),
-        "padding_mask": np.ones((1, tokens), np.int32),
-    }
+    batch = batch_of(np.full(tokens, config.vocab_size // 2), np.zeros(tokens))
     times = []
     for _ in range(passes + 1):
         start = time.perf_counter()

@@ -190,6 +190,7 @@ def records_or_errors(
     if kind == "jsonl":
         yield from _of_lines(path, lambda number, line: _json_record(path, number, line), blank)
         return
+    named = None if columns is None else list(columns)
     rows = _try_rows(path, kind, has_header=columns is None, blank=blank)
     if columns is None:
         _, columns = next(rows, (0, None))
@@ -203,6 +204,8 @@ def records_or_errors(
     for number, fields in rows:
         if isinstance(fields, DataError):
             yield number, fields
+        elif list(fields) == named:
+            raise DataError(f"{path} line {number} is the header {', '.join(fields):.120}: leave --columns out.")
         elif len(fields) == len(columns):
             yield number, dict(zip(columns, fields))
         else:
