@@ -14,7 +14,7 @@ from bert_tf.checkpoints import find
 from bert_tf.cli.shared.answers import answers_to, refuse_file_options, report_counts
 from bert_tf.cli.shared.files import refuse_no_file, refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_task_model
-from bert_tf.cli.shared.render import bar, percent, table
+from bert_tf.cli.shared.render import bar, cut_note, percent, table
 from bert_tf.cli.shared.runner_options import run_on_runner
 from bert_tf.errors import InputError
 from bert_tf.finetuning.data.tables import BlankLines, table_format
@@ -83,6 +83,7 @@ def _job(args):
 
 def _lines(prediction):
     """A prediction as lines of text: a line for each number or string, bars for probabilities, JSON for lists."""
+    cut = prediction.get("truncated")
     lines = [
         f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}"
         for name, value in prediction.items()
@@ -94,7 +95,7 @@ def _lines(prediction):
             lines += table([(f"    {label}", percent(share), bar(share)) for label, share in rows], "<><")
         elif isinstance(value, list):
             lines += [f"{name}:", *(f"    {json.dumps(item, ensure_ascii=False)}" for item in value)]
-    return lines
+    return [*lines, cut_note(**cut)] if cut else lines
 
 
 def _predict_file(args):

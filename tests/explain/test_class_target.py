@@ -230,6 +230,9 @@ def test_what_is_explained_is_what_the_classifier_reads():
     (output,) = bert.task.predict([text])
     trace = bert.trace(text)
     assert bert.max_length == trace.length == 8 and trace.truncated == (11, 0)
+    assert output["truncated"] == {"tokens_a": 11, "tokens_b": 0}
+    (whole,) = bert.task.with_windows("mean").predict([text])
+    assert "truncated" not in whole and "truncated" not in bert.task.predict(["good"])[0]
     assert class_target(bert, trace).label == output["label"]
     expected = [output["probabilities"][label] for label in bert.task.settings.labels]
     np.testing.assert_allclose(class_lens(bert, trace).values[-1], expected, atol=1e-6)

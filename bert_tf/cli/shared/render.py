@@ -13,6 +13,11 @@ BAR = 30
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
+def cut_note(tokens_a: int, tokens_b: int) -> str:
+    """A sentence: how many tokens of each text the model did not read."""
+    return f"Cut off at the end: {tokens_a:,} tokens of text A, {tokens_b:,} of text B."
+
+
 def bar(share: float, width: int = BAR) -> str:
     """A bar of block characters for a share between 0 and 1, exact to an eighth of a column."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
@@ -52,7 +57,7 @@ def answer_lines(answer: Answer, seconds: float | None = None, note: str | None 
     duration = "" if seconds is None else f" · {seconds * 1000:.0f} ms"
     lines = [f"{answer.model} · {len(answer.tokens)} tokens{duration}", " ".join(answer.tokens)]
     if any(answer.truncated):
-        lines.append(f"Cut off at the end: {answer.truncated[0]} tokens of text A, {answer.truncated[1]} of text B.")
+        lines.append(cut_note(*answer.truncated))
     for mask in answer.masks:
         lines += ["", _mask_title(mask)]
         ranked = [*enumerate(mask.predictions, 1), *((target.rank, target) for target in mask.targets)]

@@ -242,6 +242,7 @@ class SequenceClassification(Task):
             },
             owner=owner,
             pad_id=tokenizer.pad_id,
+            notes=[one.truncated for windows in packed for one in windows],
         )
         if training:
             rows.values["targets"] = targets(examples, settings)[owner]
@@ -311,6 +312,13 @@ class SequenceClassification(Task):
         examples: Sequence[Any],
         settings: TaskSettings,
     ) -> list[dict[str, Any]]:
+        predictions = self._predictions(outputs, rows, examples, settings)
+        for number, truncation in zip(np.asarray(rows.owner), rows.notes):
+            if truncation:
+                predictions[number]["truncated"] = truncation._asdict()
+        return predictions
+
+    def _predictions(self, outputs, rows, examples, settings):
         logits = np.stack([one["logits"] for one in outputs]) if outputs else np.zeros((0, 1))
         if len(logits) > len(examples):
             pool = np.maximum if settings.extra["windows"] == "max" else np.add
