@@ -155,10 +155,11 @@ class MissingHead(CheckpointError):
         self.head, self.model = head, str(model)
         heads = head.split("|")
         command = "finetune" if heads == ["classes"] else "pretrain"
+        # Which of several heads is wanted is not known, nor which command trains it.
+        training = f", or train one with `python -m bert_tf {command}`" if len(heads) == 1 else ""
         super().__init__(
             f"{self.model} has {_listed([f'no {_HEAD_NAMES[name]}' for name in heads], 'and')} in its checkpoint, so "
-            f"it cannot {_listed([_HEAD_USES[name] for name in heads], 'or')}; choose a model that has one, or train "
-            f"one with `python -m bert_tf {command}`."
+            f"it cannot {_listed([_HEAD_USES[name] for name in heads], 'or')}; choose a model that has one{training}."
         )
 
 

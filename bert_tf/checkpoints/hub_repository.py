@@ -28,7 +28,12 @@ TOKENIZER_FILES = (
     "added_tokens.json",
 )
 #: The files by which sentence-transformers makes vectors of texts.
-SENTENCE_FILES = ("modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
+SENTENCE_FILES = (
+    "modules.json",
+    "config_sentence_transformers.json",
+    "sentence_bert_config.json",
+    "1_Pooling/config.json",
+)
 _NAME = re.compile(r"(?P<repo>[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95})(?:@(?P<revision>[\w-][\w./-]{0,99}))?", re.ASCII)
 _PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)  # the name of a file in the folder itself, on every system
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")

@@ -14,7 +14,7 @@ def class_weights(text: str, counts: dict[str, int]) -> dict[str, float]:
 
     Returns: dict label -> weight, only for the labels in `text`.
 
-    Raises: TaskError on an unknown label, or on a weight that is not a number of at least 0.
+    Raises: TaskError on an unknown label, on a weight that is not a number of at least 0, or if all weights are 0.
     """
     if text == "balanced":
         total = sum(counts.values())
@@ -31,4 +31,6 @@ def class_weights(text: str, counts: dict[str, int]) -> dict[str, float]:
                 f'--class-weights has {part!r:.60}; it must be "balanced" or LABEL=WEIGHT,… with '
                 f"the labels {', '.join(counts):.160}."
             )
+    if not any(weights.get(label, 1.0) for label in counts):
+        raise TaskError(f"--class-weights is {text!r:.60}: at least one label needs a weight above 0.")
     return weights

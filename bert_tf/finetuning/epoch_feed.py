@@ -30,14 +30,17 @@ class EpochFeed:
         batch_size: int. B.
         seed: int. The seed of the order.
         lengths: int. The largest number of different padded lengths; the training step is compiled once for each.
+        longest: int. The tokens that the model reads; None if every padded length fits.
 
     Attributes:
         steps: int. The number of batches of an epoch.
     """
 
-    def __init__(self, rows: EncodedExamples, batch_size: int, seed: int = 0, lengths: int = 4) -> None:
+    def __init__(
+        self, rows: EncodedExamples, batch_size: int, seed: int = 0, lengths: int = 4, longest: int | None = None
+    ) -> None:
         self.rows, self.batch_size, self.seed = rows, batch_size, seed
-        self.lengths = choose_lengths(rows.lengths, lengths)
+        self.lengths = [min(length, longest or length) for length in choose_lengths(rows.lengths, lengths)]
         self.steps = -(-len(rows) // batch_size)
 
     def from_step(self, step: int) -> Iterator[tuple[dict[str, np.ndarray], int]]:

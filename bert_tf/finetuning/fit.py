@@ -258,7 +258,7 @@ class _Run:
         self.run_settings = self._run_settings(train, dev)
         self._check_run()
         rows = self.task_type.encode(train, self.tokenizer, self.settings, training=True)
-        self.feed = EpochFeed(rows, how.batch_size, how.seed, how.lengths)
+        self.feed = EpochFeed(rows, how.batch_size, how.seed, how.lengths, self.config.max_tokens)
         self.dev = dev
         self.dev_rows = self.task_type.encode(dev, self.tokenizer, self.settings) if dev else None
         self.total = how.epochs * self.feed.steps

@@ -278,6 +278,14 @@ def similarity_settings(folder: str | Path) -> TaskSettings | None:
         modes = [pooling_settings["pooling_mode"]]
     if len(modes) != 1 or modes[0] not in POOLINGS_OF_MODES:
         return _encoder_only(path, f"the pooling {' and '.join(map(str, modes)) or 'none'}")
+    library_settings = folder / "config_sentence_transformers.json"
+    prompt = read_json(library_settings).get("default_prompt_name") if library_settings.is_file() else None
+    if prompt is not None:
+        warnings.warn(
+            f"{library_settings}: sentence-transformers puts the prompt {prompt!r} before every text. Here texts are "
+            "read as they are: write the prompt into them.",
+            stacklevel=2,
+        )
     encoder = paths[0] / "sentence_bert_config.json"
     values = read_json(encoder) if encoder.is_file() else {}
     config = read_json(paths[0] / "config.json")

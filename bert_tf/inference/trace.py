@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bert_tf.inference.words import WordSpan, words_of
+from bert_tf.inference.words import WordSpan, read_texts, words_of
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers import Truncation
 
@@ -196,6 +196,10 @@ class Trace(Result):
     def words(self) -> tuple[WordSpan, ...]:
         """Return the words of both texts in reading order, as `WordSpan`s."""
         return words_of(self, self.text_a, self.text_b)
+
+    def read_texts(self) -> tuple[str, str | None]:
+        """Return the two texts without the ends that were cut off."""
+        return read_texts(self, self.text_a, self.text_b)
 
     def to_dict(self, arrays: bool = False) -> dict[str, Any]:
         """Return a dict of plain values for JSON.

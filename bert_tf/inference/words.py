@@ -48,6 +48,21 @@ def masked_words(trace: Any, mask_id: int) -> tuple[Word, ...]:
     return tuple(dict.fromkeys(Word(trace.sources[position], trace.word_ids[position]) for position in hidden))
 
 
+def read_texts(encoded: Any, text_a: str, text_b: str | None) -> tuple[str, str | None]:
+    """The two texts without the ends that were cut off.
+
+    Args:
+        encoded, text_a, text_b: as in `words_of`; `encoded` also has `truncated`.
+    """
+    if not any(encoded.truncated):
+        return text_a, text_b
+    ends = {"a": 0, "b": 0}
+    for source, offsets in zip(encoded.sources, encoded.offsets):
+        if source:
+            ends[source] = offsets[1]
+    return text_a[: ends["a"]], text_b and text_b[: ends["b"]]
+
+
 def words_of(encoded: Any, text_a: str, text_b: str | None = None) -> tuple[WordSpan, ...]:
     """List the words of an encoded input, in reading order.
 

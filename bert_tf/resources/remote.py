@@ -13,6 +13,7 @@ import glob
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -196,10 +197,16 @@ def original_path(path: str | os.PathLike) -> str:
 
 
 def send_mirrors(path: str | os.PathLike) -> None:
-    """Send what has changed, if a local path is or lies in a copy of a file or folder in a bucket."""
+    """Send what has changed, if a local path is or lies in a copy of a file or folder in a bucket.
+
+    A store that cannot be reached now is no reason to end a run: the next call sends again what it lacks.
+    """
     for mirror in _mirrors:
         if Path(path).is_relative_to(mirror.local):
-            mirror.send()
+            try:
+                mirror.send()
+            except InputError as error:
+                print(f"Warning: {error} It is sent again later.", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -211,7 +218,8 @@ def local_copies(args: argparse.Namespace) -> Iterator[None]:
     Args:
         args: argparse.Namespace. The parsed options; they are changed.
 
-    Raises: InputError if a file is missing, or the bucket cannot be reached.
+    Raises: InputError if a file is missing, or the bucket cannot be reached: what could not be sent is kept locally
+        then, and named.
     """
     urls = [name for name in READ if any(map(is_remote, _values(getattr(args, name, None))))]
     urls += [name for name in WRITTEN if is_remote(getattr(args, name, None))]
@@ -219,6 +227,7 @@ def local_copies(args: argparse.Namespace) -> Iterator[None]:
         yield
         return
     folder = Path(tempfile.mkdtemp(prefix="bert-tf-"))
+    problems: list[str] = []
     try:
         for name in urls:
             value = getattr(args, name)
@@ -234,8 +243,11 @@ def local_copies(args: argparse.Namespace) -> Iterator[None]:
                     local.append(str(mirror.local))
                     _urls[local[-1]] = path
                 else:
-                    for url in find_remote(path):
-                        local.append(str(fetch(url, place)))
+                    # A folder for each: files of several folders may have the same name.
+                    for count, url in enumerate(find_remote(path)):
+                        own = place / str(count)
+                        own.mkdir()
+                        local.append(str(fetch(url, own)))
                         _urls[local[-1]] = url
             if len(local) > 1 and not isinstance(value, list):
                 raise InputError(f"{value} names {len(local)} files; give one.")
@@ -244,11 +256,17 @@ def local_copies(args: argparse.Namespace) -> Iterator[None]:
             yield
         finally:
             for mirror in _mirrors:
-                mirror.send()
+                try:
+                    mirror.send()
+                except InputError as error:  # the others are sent all the same
+                    problems.append(f"{error} What was written is kept in {mirror.local}.")
+            if problems:
+                raise InputError(" ".join(problems))
     finally:
         _mirrors.clear()
         _urls.clear()
-        shutil.rmtree(folder, ignore_errors=True)
+        if not problems:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _values(value):

@@ -34,7 +34,10 @@ def specification(analyses: dict[str, Analysis], limits: ServiceLimits) -> dict[
     masked = {**pair, "mask": _MASK}
     top_k = {"type": "integer", "minimum": 1, "maximum": limits.max_top_k, "default": 5}
     vector = {
-        "pooling": {"enum": list(POOLINGS), "default": "mean"},
+        "pooling": {
+            "enum": list(POOLINGS),
+            "description": "default: that of a sentence model, else mean",
+        },
         "layer": {"type": "integer", "default": -1, "description": "0 the embeddings, -1 the last layer"},
         "length": {"type": "integer", "minimum": 3, "description": "tokens to which a text is cut"},
     }

@@ -59,7 +59,7 @@ class Service:
         check_top_k(top_k)
         if top_k > self.limits.max_top_k:
             raise InputError(f"top_k must be at most {self.limits.max_top_k}, not {top_k}.")
-        rows, single = self._inputs(body, self._row)
+        rows, single = self._inputs(body, self._row, ("text_a", "text_b", "mask"))
         served = await self._served(body)
         self._check_predictions(rows, top_k, len(set(targets)), served.bert.tokenizer)
         results = await self._batched(request, served.predictions.submit((top_k, targets), rows), single)
@@ -81,8 +81,8 @@ class Service:
     async def features(self, request: Request) -> Any:
         """POST /features."""
         body = await self._body(request, _FEATURE_KEYS)
-        rows, single = self._inputs(body, self._pair)
-        pooling, layer, length = body.get("pooling", "mean"), body.get("layer", -1), body.get("length")
+        rows, single = self._inputs(body, self._pair, ("text_a", "text_b"))
+        pooling, layer, length = body.get("pooling"), body.get("layer", -1), body.get("length")
         if length is not None and (type(length) is not int or length < 3):
             raise InputError(f"length must be a whole number of at least 3, not {str(length)[:80]}.")
         served = await self._served(body)
@@ -102,7 +102,9 @@ class Service:
 
         vectors = await self._alone(request, compute)
         answer = {"vector": vectors[0]} if single else {"vectors": vectors}
-        return {"model": served.bert.name, "pooling": pooling, "layer": layer, **answer}
+        from bert_tf.explain.representations.sentence_similarity import pooling_of
+
+        return {"model": served.bert.name, "pooling": pooling_of(served.bert, pooling), "layer": layer, **answer}
 
     async def explain(self, request: Request) -> Any:
         """POST /explain/{analysis}."""
@@ -167,10 +169,15 @@ class Service:
             raise RequestProblem(400, f"Unknown keys: {', '.join(unknown)[:80]}; known are {', '.join(keys)}.")
         return body
 
-    def _inputs(self, body, read):
-        """(The rows of "inputs", or the one that the request itself is; whether it is one)."""
+    def _inputs(self, body, read, keys=None):
+        """(The rows of "inputs", or the one that the request itself is; whether it is one).
+
+        An object among "inputs" may have these keys; any with None.
+        """
         single = "inputs" not in body
         inputs = [body] if single else body["inputs"]
+        if not single and (both := [key for key in keys or () if key in body]):
+            raise RequestProblem(400, f'"inputs" holds all inputs: leave {both[0]} out of the request beside it.')
         if not isinstance(inputs, list) or not inputs:
             raise InputError('"inputs" must be a list with at least one input.')
         if len(inputs) > self.limits.max_inputs:
@@ -181,6 +188,9 @@ class Service:
         rows = []
         for item in inputs:
             try:
+                if not single and keys and isinstance(item, dict) and item.keys() - set(keys):
+                    unknown = ", ".join(sorted(item.keys() - set(keys)))
+                    raise InputError(f"Unknown keys: {unknown[:80]}; known in an input are {', '.join(keys)}.")
                 rows.append(read(item))
             except (InputError, TextError) as error:
                 if single:

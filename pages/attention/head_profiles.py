@@ -82,18 +82,28 @@ def page():
         **state.bind_setting(_OF, "w_head_profiles_of", "text", tuple(names)),
         help="A link cannot hold a file: the page asks whoever opens the link for one.",
     )
-    profile = _of_file(shared) if state.setting(_OF, "text") == "file" else _of_text(shared, trace)
+    profile = _of_file(shared) if _is_of_file() else _of_text(shared, trace)
     if profile is None:
         return
     _measures(profile)
     _table(profile, shared.name)
     if profile.syntax is not None:
-        _relations(profile.syntax)
+        _relations(profile.syntax, shared.name)
     attention_controls.warning()
-    if profile.num_texts > 1:
+    if _is_of_file():
         st.caption(f"{count(profile.num_texts, 'text')}, {count(profile.num_tokens, 'token')}")
     else:
         attention_controls.footer(shared, trace)
+
+
+def _is_of_file():
+    """Whether the texts of a file are profiled, not that of the view."""
+    return state.setting(_OF, "text") == "file"
+
+
+def _texts():
+    """The texts that a saved figure names, as of `export.caption`."""
+    return () if _is_of_file() else None
 
 
 def _of_text(shared, trace):
@@ -180,7 +190,7 @@ def _measures(profile):
             hint=f"{meaning} Rows are layers, columns heads; the stronger the colour, the greater, from "
             f"{number(values.min(), digits)} to {number(values.max(), digits)}.",
             label=f"{title} of every head.",
-            caption=f"{title} · {export.caption('heads')}",
+            caption=f"{title} · {export.caption('heads', texts=_texts())}",
         )
     with right:
         st.markdown("**Heads with similar attention lie together**")
@@ -248,7 +258,7 @@ def _table(profile, model):
     rows = profile.to_frame()
     rows[["layer", "head", "cluster"]] += 1
     inputs.heading("All heads as a table")
-    export.save("heads", profile, {"model": model})
+    export.save("heads", profile, {"model": model}, _texts())
     columns = {"layer": "Layer", "head": "Head", "relation": "Relation followed best", "cluster": "Cluster"}
     columns |= {
         name: st.column_config.NumberColumn(title, help=meaning, format="%.2f")
@@ -274,10 +284,10 @@ def _table(profile, model):
     st.caption("Press the name of a column to sort by it; select a row to see its head above.")
 
 
-def _relations(syntax):
+def _relations(syntax, model):
     rows = syntax.to_frame()
     inputs.heading("Syntax")
-    export.save("syntax", syntax)
+    export.save("syntax", syntax, {"model": model}, _texts())
     rows.insert(2, "best", [f"{layer + 1}.{head + 1}" for layer, head in zip(rows.pop("layer"), rows.pop("head"))])
     tables.show(
         rows,

@@ -10,7 +10,7 @@ from bert_tf.explain.models.compared_layers import ComparedLayers, LayerAnswers
 from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.models.compared_attention import paired_tokens
 from bert_tf.runtime.half_precision import to_float32
-from pages.compare import layers_view
+from pages.compare import comparison_inputs, layers_view
 from ui.elements import components
 from ui.session import calls, state
 from ui.shell import snippets
@@ -179,7 +179,7 @@ def _save_attention(pair, traces, maps, layers, head, entropies):
         entropy_a=entropy_a,
         entropy_b=entropy_b,
     )
-    export.save("attention-compared", result)
+    comparison_inputs.save("attention-compared", result, pair, traces)
 
 
 def _difference(pair, traces, maps, layers, start):
@@ -238,7 +238,7 @@ def _layers(pair, traces, compared):
     rows = LayerAnswers.rows(comparison.layer_rows(lenses, pair, aligned_layers(*counts), compared.case_folded))
     result = ComparedLayers(tuple(side.shared.name for side in pair), rows, _curves(pair, lenses))
     inputs.heading("The likeliest word after each layer")
-    export.save("layers-compared", result)
+    comparison_inputs.save("layers-compared", result, pair, traces)
     left, right = st.columns([6, 5], gap="medium")
     with left:
         layers_view.table(pair, rows, "w_side_by_side_layers")

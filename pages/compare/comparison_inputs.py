@@ -12,7 +12,7 @@ from ui.session.model_store import SharedModel
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
 from ui.shell.view import MaskPosition
-from ui.widgets import comparison, inputs
+from ui.widgets import comparison, export, inputs
 from ui.widgets.formatting import title
 
 COMPARED = {"models": "Two models", "texts": "Two texts", "both": "Both"}
@@ -183,3 +183,13 @@ def token_strips(pair, compared):
 
 def _words(side):
     return {token.lower() for token, source in zip(side.encoding.tokens, side.encoding.sources) if source}
+
+
+def save(name, result, pair, traces):
+    """Offer a result of two sides in the menu Save; its figures name the models and texts of both.
+
+    Args:
+        name, result: as of `export.save`. pair: the two ``ComparisonInput``s. traces: theirs.
+    """
+    texts = dict.fromkeys(text for trace in traces for text in (trace.text_a, trace.text_b) if text)
+    export.save(name, result, {"models": tuple(side.shared.name for side in pair)}, tuple(texts))

@@ -138,7 +138,9 @@ def _show(pair, measure, result):
     values = result.similarity
     names = [title(shared.name) for shared in pair]
     inputs.heading(f"{_TITLES[measure]} of every layer with every layer")
-    export.save("layer-similarity", result)
+    read_view = state.setting("layer_similarity.source", "file") == "view"
+    models = tuple(shared.name for shared in pair)
+    export.save("layer-similarity", result, {"models": models}, None if read_view else ())
     figures.show(
         "Similarity of every layer with every layer",
         similarity_map(values, *names, state.is_dark(), measure.upper()),

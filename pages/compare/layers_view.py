@@ -5,9 +5,9 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import aligned_layers, class_lens
 from bert_tf.explain.models.compared_layers import ComparedClassLayers, ComparedScores, LayerAnswers
+from bert_tf.inference.words import read_texts
 from bert_tf.plots.numbers import percent
 from ui.elements import tables
-from ui.elements.mask_chips import truncated_texts
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.widgets import export, figures, inputs, targets, task_predictions
@@ -90,7 +90,7 @@ def _lens(side, settings):
     def make():
         (packed,) = task_models.packed(side.shared, settings, side.text_a, side.text_b)
         record = task_models.record(settings, side.text_a, side.text_b)
-        texts = truncated_texts(packed, record["text_a"], record.get("text_b", ""))
+        texts = read_texts(packed, record["text_a"], record.get("text_b", ""))
         return side.shared.run(CLASS_LENS.run, side.shared.trace(*texts, (), hidden_states=True))
 
     return cached(f"compare_class_lens_{side.key}", key, make)

@@ -146,7 +146,7 @@ def _agreement(pair, traces, result):
     if not compared.masks and not sentences:
         return
     inputs.heading("Where they agree")
-    export.save("comparison", result)
+    comparison_inputs.save("comparison", result, pair, traces)
     if compared.masks:
         _table(pair, traces, compared)
     if sentences:

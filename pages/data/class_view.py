@@ -83,7 +83,7 @@ def curves(shared, results, subset=""):
             1.0,
             step=0.01,
             width=320,
-            **state.bind_setting("dataset.threshold", "w_dataset_threshold", _HALF),
+            **state.bind_setting("dataset.threshold", "w_dataset_threshold", _HALF, state.Between(0.0, 1.0), ()),
         )
     at, dark = curve.at(threshold), state.is_dark()
     left, right = st.columns(2, gap="large")

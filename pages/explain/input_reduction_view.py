@@ -50,10 +50,12 @@ def draw(trace, result):
         ("removed first", "stays"),
         "Point at a word, or tap it, to see when it is removed.",
     )
+    is_one_of_several = result.target.is_multi_label
+    lasts = "its probability stays above 50%" if is_one_of_several else "the answer stays the likeliest"
     st.caption(
-        "Words are removed one at a time, the least needed first, as long as the answer stays the likeliest. The "
+        f"Words are removed one at a time, the least needed first, as long as {lasts}. The "
         "remaining words are enough for the answer, but not all that the model reads (Feng et al. 2018).",
-        help="Without any one of the remaining words the model predicts something else. They may be nonsense to "
+        help=f"Without any one of the remaining words {_fails(result)}. They may be nonsense to "
         "people. Hidden words and the last word of a text always stay.",
     )
     if not result.removed:
@@ -86,6 +88,11 @@ def draw(trace, result):
         )
 
 
+def _fails(result):
+    """A clause: when a word is no longer removed."""
+    return "it has at most 50%" if result.target.is_multi_label else "the model predicts something else"
+
+
 def _summary(trace, result):
     full_score, remaining_score = (
         targets.score_text(result.target, score) for score in (result.log_probability, result.remaining_log_probability)
@@ -96,10 +103,7 @@ def _summary(trace, result):
             f" has {full_score}."
         )
     if not result.removed:
-        return (
-            "No word can be removed: without any one of them the model predicts something else. The answer has"
-            f" {full_score}."
-        )
+        return f"No word can be removed: without any one of them {_fails(result)}. The answer has {full_score}."
     return (
         f"{count(len(result.removed), 'word')} can be removed, {len(result.remaining)} stay:"
         f" **{escape_markdown(_text(trace, result))}**. “{escape_markdown(result.target.label)}” has {full_score} in"

@@ -85,7 +85,7 @@ def _pair(pair, model):
     if pair.margin:
         verdict = "prefers the first" if pair.preferred else "prefers the second"
     inputs.heading(f"The model {verdict}")
-    export.save("minimal-pair", pair, {"model": model})
+    export.save("minimal-pair", pair, {"model": model}, (pair.good.text_a, pair.bad.text_a))
     st.markdown(
         f"The margin is **{abs(pair.margin):.2f} nats**: {number(pair.good.total)} for the first sentence,"
         f" {number(pair.bad.total)} for the second."
@@ -120,7 +120,7 @@ def _all_pairs(shared, call):
         return ranked_bars(labels, margins, "margin, nats", dark)
 
     inputs.heading(f"{num_right} of {len(result)} as a native speaker would choose")
-    export.save("minimal-pairs", result, {"model": shared.name})
+    export.save("minimal-pairs", result, {"model": shared.name}, ())
     st.caption("Twelve pairs are examples; they are too few to measure a model.")
     left_column, right_column = st.columns([3, 2], gap="large")
     with left_column:

@@ -171,7 +171,10 @@ def _default_texts(shared, trace):
     likely other one, which takes some passes. If the visitor has changed text B alone, text A is not exchanged.
     """
     texts = (trace.text_a, trace.text_b)
-    a_is_changed, b_is_changed = (state.view().setting(f"patching.{side}") is not None for side in "ab")
+    # What was typed for a text B that is no longer there does not count.
+    a_is_changed, b_is_changed = (
+        text is not None and state.view().setting(f"patching.{side}") is not None for side, text in zip("ab", texts)
+    )
     if not b_is_changed:
         prepared = _prepared_texts(shared, trace)
         if prepared:
@@ -179,10 +182,7 @@ def _default_texts(shared, trace):
         elif not a_is_changed:
             pair = cached("patching_default", (trace,), lambda: likely_words.exchange(shared, trace, "a"))
             texts = likely_words.with_word(trace, *pair) if pair else texts
-    return tuple(
-        _KEPT if text is not None and is_changed else text
-        for text, is_changed in zip(texts, (a_is_changed, b_is_changed))
-    )
+    return tuple(_KEPT if is_changed else text for text, is_changed in zip(texts, (a_is_changed, b_is_changed)))
 
 
 def _prepared_texts(shared, trace):

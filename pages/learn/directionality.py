@@ -132,7 +132,8 @@ def _readings(readers, call, text):
 
 def _draw(readings, text, start, end):
     inputs.heading("What each predicts there")
-    export.save("one-way", Directionality(text, start, end, tuple(readings.values())))
+    models = tuple(reading.model for reading in readings.values())
+    export.save("one-way", Directionality(text, start, end, tuple(readings.values())), {"models": models})
     _verdict(readings, text[start:end])
     for column, (way, reading) in zip(st.columns(len(readings), gap="medium"), readings.items()):
         name, sees = _named(way, reading)

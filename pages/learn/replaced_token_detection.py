@@ -171,7 +171,7 @@ def _game(discriminator, generator, call, text):
 
 def _draw(game):
     inputs.heading("Replaced or original")
-    export.save("electra", game)
+    export.save("electra", game, {"models": (game.generator, game.discriminator)})
     marks(
         "c_replaced_token_detection",
         {"a": _parts(game)},

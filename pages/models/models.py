@@ -121,7 +121,7 @@ def _facts(info):
         facts.append("fine-tuned to " + _learnt(task))
     elif info.heads is not None and not named:
         facts.append("no prediction heads")
-    return [*facts, info.licence or "licence not stated"]
+    return [*facts, escape_markdown(info.licence or "licence not stated")]
 
 
 def _learnt(settings):

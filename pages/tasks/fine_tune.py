@@ -107,7 +107,9 @@ def _form():
             return
         first = offered.index(_DEFAULT_MODEL) if _DEFAULT_MODEL in offered else 0
         model = st.selectbox("Start from", offered, index=first, format_func=title, key="w_fine_tune_model")
-        epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_fine_tune_epochs")
+        epochs = 1
+        if limits.max_epochs > 1:
+            epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_fine_tune_epochs")
         top_only = _top_only(model)
         name = st.text_input(
             "Name",

@@ -8,11 +8,11 @@ from bert_tf.explain import attention_divergence
 from bert_tf.explain.models.before_after import AnswerChange, BeforeAndAfter
 from bert_tf.explain.models.compared_attention import HeadAttentionChange
 from bert_tf.inference.predictions import fill_mask
+from bert_tf.inference.words import read_texts
 from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.numbers import percent
 from pages.tasks.snippets.fine_tuning_changes import snippet
 from ui.elements import components, tables
-from ui.elements.mask_chips import truncated_texts
 from ui.samples.examples import Example
 from ui.session import state, task_models
 from ui.session.session_cache import cached
@@ -79,12 +79,12 @@ def page():
         return
     view = state.view()
     # Both read what the fine-tuned model reads.
-    texts = truncated_texts(encoding, view.a, pair[1].text_b_or_none(view.b) or "")
+    texts = read_texts(encoding, view.a, pair[1].text_b_or_none(view.b) or "")
     hidden = _answers(pair, texts)
     divergence, traces = _changes(pair, texts)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        _map(divergence)
+        _map(divergence, (before, after))
         if rank := task_models.names()[after].extra.get("lora_rank"):
             st.caption(
                 f"Trained by LoRA: to each matrix of the layers a product of two matrices of rank {rank} is added; "
@@ -147,7 +147,11 @@ def _save_answers(pair, task_prediction, cards, shares):
     rows += [AnswerChange(*row) for row in targets.answer_rows(pair[0], cards, shares)]
     if rows:
         before, after = (shared.name for shared in pair)
-        export.save("what-it-says", BeforeAndAfter(before, after, task_prediction.answer, tuple(rows)))
+        export.save(
+            "what-it-says",
+            BeforeAndAfter(before, after, task_prediction.answer, tuple(rows)),
+            {"models": (before, after)},
+        )
 
 
 def _earlier_heads(pair, texts, masked, fills):
@@ -191,9 +195,9 @@ def _changes(pair, texts):
     return cached("fine_tuning_changes", key, lambda: _DIVERGENCE.run(*traces)), traces
 
 
-def _map(divergence):
+def _map(divergence, models):
     inputs.heading("How much each head changed")
-    export.save("heads-moved", divergence)
+    export.save("heads-moved", divergence, {"models": models})
     figures.show(
         "How much each head changed",
         divergence.figure(dark=state.is_dark()),
@@ -232,7 +236,7 @@ def _heads(divergence, traces, before, after):
     rows = _most_moved(weights_after - weights_before)[:_SHOWN]
     tokens = traces[0].tokens
     change = HeadAttentionChange(before, after, layer, head, tokens, weights_before, weights_after)
-    export.save(f"moved-layer-{layer + 1}-head-{head + 1}", change)
+    export.save(f"moved-layer-{layer + 1}-head-{head + 1}", change, {"models": (before, after)})
     tables.show(
         {
             "token": [tokens[row] for row in rows],

@@ -12,13 +12,13 @@ from bert_tf.finetuning.tasks.prediction_results import (
     OptionProbabilities,
     PredictedValue,
 )
+from bert_tf.inference.words import read_texts
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.numbers import percent
 from bert_tf.plots.training.task_predictions import probabilities
 from pages.tasks.snippets.task_predictions import snippet
 from ui.elements import tables
 from ui.elements.cells import marks
-from ui.elements.mask_chips import truncated_texts
 from ui.elements.spans import spans, split_at_spans
 from ui.samples.examples import Example
 from ui.session import calls, state, task_models
@@ -225,7 +225,7 @@ def _words(shared, settings, label):
     (packed,) = task_models.packed(shared, settings, view.a, view.b)
     if any(packed.truncated):
         st.caption("The words below are those that the model reads at once, from the beginning.")
-    texts = truncated_texts(packed, view.a, task_models.record(settings, view.a, view.b).get("text_b", ""))
+    texts = read_texts(packed, view.a, task_models.record(settings, view.a, view.b).get("text_b", ""))
     key = (shared.name, view.precision, *texts)
     trace = cached("task_trace", key, lambda: shared.trace(*texts, ()))
     words = len(trace.words())

@@ -1,5 +1,6 @@
 """Time-lapse: the predictions for one text by the model of each step of a training."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -269,7 +270,8 @@ def _attention(run, snapshot_traces, number):
     selection = plots.select(trace)
     weights = np.asarray(trace.attentions[layer - 1, head - 1])
     inputs.heading(f"Layer {layer}, head {head}")
-    attention_controls.save(trace, [(layer - 1, head - 1)], selection, 0.0)
+    named = dataclasses.replace(trace, model=f"{run.name}/step-{step}")
+    attention_controls.save(named, [(layer - 1, head - 1)], selection, 0.0)
     figures.show(
         f"Attention of layer {layer}, head {head}",
         plots.heatmap(trace, weights, selection, dark=state.is_dark()),

@@ -95,7 +95,7 @@ def _watch(path):
     _figures(run, live)
     with inputs.heading("Curves"):
         # In the fragment: a training that runs gets its first numbers when the fragment runs alone.
-        export.save(run.name, TrainingLog(run))
+        export.save(run.name, TrainingLog(run), {"model": run.name})
         export.draw(*export.take())
     left, middle, right = st.columns(3)
     for column, panel in ((left, "Loss"), (middle, "Accuracy"), (right, "Learning rate")):

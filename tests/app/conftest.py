@@ -134,14 +134,15 @@ def saved(monkeypatch):
 
     files, save = SavedFiles(), export.save
 
-    def recording_save(name, result, about=None):
-        files[name] = functools.partial(result_files, result, about)
-        save(name, result, about)
+    def recording_save(name, result, about=None, texts=None):
+        files[name] = functools.partial(result_files, result, about, export.shown(name, result, about or {}, texts))
+        save(name, result, about, texts)
 
-    def result_files(result, about):
+    def result_files(result, about, shown):
         table = list(csv.reader(io.StringIO(export.frame_csv(result.to_frame()))))
         record = export.record_json({**(about or {}), **result.to_dict()})
         return {
+            "shown": shown,
             "header": table[0],
             "rows": table[1:],
             "json": json.loads(record, parse_constant=pytest.fail),

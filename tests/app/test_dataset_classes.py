@@ -61,6 +61,12 @@ def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, s
     assert "1 row has a label that is none of the model's: odd" in page_text(app)
 
 
+@pytest.mark.parametrize("threshold", ["-0.5", "5"])
+def test_a_threshold_that_no_slider_has_is_the_default(threshold, uploaded):
+    app = uploaded(FILE, model="classes", **{"dataset.threshold": threshold})
+    assert not app.exception and app.slider(key="w_dataset_threshold").value == 0.5
+
+
 def test_the_rows_with_a_wrong_class_can_be_picked_out(uploaded, task_home):
     app = uploaded(FILE, model="classes")
     app.button_group(key="w_dataset_show").set_value("misjudged").run()

@@ -700,6 +700,11 @@ def test_patching_opens_with_a_contrast(open_app):
     assert app.get("plotly_chart") and param(app, "patching.a") is None
 
 
+def test_a_text_b_of_an_earlier_pair_keeps_no_contrast_away(open_app):
+    app = run_until_done(open_app(page="patching", a=PAIR["a"], mask="a2", **{"patching.b": "An old text."}))
+    assert "still the same text" not in page_text(app) and app.get("plotly_chart")
+
+
 def test_no_contrast_is_computed_where_the_other_input_is_chosen(open_app, monkeypatch):
     exchanges = []
     monkeypatch.setattr(likely_words, "exchange", lambda *arguments: exchanges.append(arguments))

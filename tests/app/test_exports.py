@@ -560,6 +560,21 @@ def test_two_models(open_app, saved, bert, trace, explorer_home):
         saved["attention-compared"]["json"]["layers"] == [2, 1] and saved["attention-compared"]["json"]["head"] is None
     )
     assert column(saved["facts"], "parameters") == [one.model.count_params() for one in (bert, other)]
+    for name in ("comparison", "attention-compared"):
+        assert saved[name]["shown"].startswith("tiny-cased and tiny-uncased") and PAIR["b"] in saved[name]["shown"]
+
+
+def test_figures_name_the_texts_of_both_sides(open_app, saved):
+    link = {"side_by_side.what": "texts", "side_by_side.a": "Another text."}
+    assert not open_app(page="side_by_side", a="The bunny sat.", **link).exception
+    assert "“The bunny sat.” · “Another text.”" in saved["attention-compared"]["shown"]
+
+
+def test_figures_of_minimal_pairs_name_their_sentences(open_app, saved):
+    app = open_app(page="counterfactuals", **PAIR, **{"counterfactuals.kind": "pairs"})
+    assert not app.exception
+    shown = saved["minimal-pair"]["shown"]
+    assert shown.count("“") == 2 and PAIR["a"] not in shown
 
 
 def test_two_models_layer_by_layer(open_app, saved, bert, trace):

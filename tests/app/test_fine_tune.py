@@ -87,6 +87,7 @@ def began(app, name, content):
 
 def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, saved):
     from ui.session import finetuning_jobs, task_models
+    from ui.widgets import formatting
 
     app = began(open_app(page="fine_tune"), "films.csv", examples())
     assert not app.exception and not app.warning, page_text(app)
@@ -110,7 +111,7 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
     near(column(saved[f"{name}-learning"], "loss"), [record["loss"] for record in records])
     app.button(key="w_fine_tune_try").click().run()
     assert not app.exception and not app.error, page_text(app)
-    assert name in app.button_group(key="w_task_model").options
+    assert formatting.title(name) in app.button_group(key="w_task_model").options
     assert task_models.pairs()[name] == "tiny-cased"
 
     app = open_app(page="fine_tune")
@@ -414,6 +415,16 @@ def test_a_training_is_given_the_minutes_of_the_limits(own_home, monkeypatch):
     finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
     finetuning_jobs._started().clear()
     assert calls == [7 * 60]
+
+
+def test_where_one_epoch_is_allowed_none_is_chosen(open_app, own_home):
+    from ui.session import state
+
+    limits = own_home / "explorer.toml"
+    limits.write_text(limits.read_text() + "\n[training]\nmax_epochs = 1\n")
+    state.limits.clear()
+    app = open_app(page="fine_tune")
+    assert not app.exception and not [one for one in app.slider if one.key == "w_fine_tune_epochs"]
 
 
 @pytest.mark.parametrize(

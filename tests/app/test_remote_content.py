@@ -33,6 +33,17 @@ def test_the_page_of_models_shows_a_card_without_its_images(open_app, explorer_h
         card.write_text(before)
 
 
+def test_a_licence_is_shown_as_it_is_written(open_app, explorer_home):
+    card = explorer_home / "tiny-cased" / "README.md"
+    before = card.read_text()
+    card.write_text("---\nlicense: ![x](http://there.example/p.png)\n---\n")
+    try:
+        text = page_text(open_app(page="models"))
+        assert "there.example" in text and not IMAGE.search(text)
+    finally:
+        card.write_text(before)
+
+
 # mdast-util-gfm-autolink-literal/lib/index.js, which Streamlit's Markdown uses: what it makes a link, after the escapes
 # have been undone.
 URL = re.compile(r"(https?://|www(?=\.))([-.\w]+)([^ \t\r\n]*)", re.IGNORECASE)

@@ -37,8 +37,7 @@ def test_a_model_with_one_of_the_heads_is_enough(name, headless_bert, monkeypatc
 def test_every_alternative_is_named(headless_bert):
     assert sentence("logit-lens", headless_bert) == (
         "tiny-headless has no masked language model head and no head of a text classifier in its checkpoint, so it "
-        "cannot predict masked words or classify texts; choose a model that has one, or train one with "
-        "`python -m bert_tf pretrain`."
+        "cannot predict masked words or classify texts; choose a model that has one."
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
+from bert_tf.finetuning.epoch_feed import EpochFeed
 from bert_tf.finetuning.task_settings import TaskSettings, read_settings
 from bert_tf.finetuning.tasks.sequence_classification import TASK, window_settings
 from tests.conftest import make_bert, randomise
@@ -95,3 +96,20 @@ def test_the_command_line_trains_and_predicts_with_windows(start_folder, tmp_pat
         results[bool(windows)] = json.loads(capsys.readouterr().out)["probabilities"]
     assert results[True] != results[False]
     assert main(["evaluate", "classify", "--model", str(tmp_path / "model"), "--data", str(held), "--quiet"]) == 0
+
+
+def test_a_text_of_many_windows_counts_as_much_as_a_short_one(task):
+    settings = task.with_windows("mean", 4).settings
+    texts = ["a dog"] * 40 + [LONG] * 8
+    examples = [SentenceExample(text, target="yes") for text in texts]
+    rows = TASK.encode(examples, task._tokenizer, settings, training=True)
+    loss, counted = TASK.objective(settings), np.zeros(len(texts))
+    feed = EpochFeed(rows, batch_size=8)
+    for indices in feed.epoch(0):
+        batch = rows.batch(indices, size=8)
+        total = float(loss.counts(batch)["weights"])
+        np.add.at(counted, rows.owner[indices], batch["weights"][: len(indices)] / total)
+    assert counted[40:] == pytest.approx(counted[0], rel=1e-5) and counted[:40] == pytest.approx(counted[0], rel=1e-5)
+    # Without windows the divisor is the sum of the weights of the batch, as in PyTorch.
+    plain = TASK.encode(examples, task._tokenizer, SETTINGS, training=True)
+    assert "mean_weights" not in plain.values

@@ -63,6 +63,12 @@ def test_batches_hold_rows_of_like_length():
     assert len({batch["token_ids"].shape for batch, _ in islice(feed.from_step(0), feed.steps)}) <= 4
 
 
+def test_no_batch_is_longer_than_the_model_reads():
+    feed = EpochFeed(make_rows(np.array([50, 49, 12, 50])), batch_size=2, longest=50)
+    assert feed.lengths == [16, 50]
+    assert max(batch["token_ids"].shape[1] for batch, _ in islice(feed.from_step(0), feed.steps)) == 50
+
+
 def test_the_feed_goes_on_from_any_step():
     feed = EpochFeed(make_rows(RNG.integers(3, 20, 30)), batch_size=4, seed=1)
     straight = list(islice(feed.from_step(0), 20))

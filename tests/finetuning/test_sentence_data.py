@@ -420,3 +420,21 @@ def test_a_config_without_names_of_labels_and_with_nulls_has_the_usual_values(tm
 
 def test_capitals_in_the_names_of_columns_do_not_count(tmp_path):
     assert read(write(tmp_path, "excel.csv", "Text,Label\na,x\n")) == [("a", None, "x")]
+
+
+def test_what_the_first_json_line_lacks_no_later_line_may_have(tmp_path):
+    late = write(tmp_path, "late.jsonl", '{"text": "a", "label": "x"}\n{"text": "b", "text2": "c", "label": "y"}\n')
+    with pytest.raises(DataError, match="line 2: it has 'text2', and the first row has not"):
+        read(late)
+    empty = write(tmp_path, "empty.jsonl", '{"text": "a", "label": "x"}\n{"text": "b", "text2": null, "label": "y"}\n')
+    assert read(empty) == [("a", None, "x"), ("b", None, "y")]
+
+
+def test_one_number_is_one_label_of_several(tmp_path):
+    values = ["0", "1", "[0]", '"0"', "false", "null", "[]"]
+    path = write(tmp_path, "a.jsonl", "".join(f'{{"text": "a", "label": {value}}}\n' for value in values))
+    with pytest.raises(DataError, match="the label is the boolean false"):
+        read(path, multi_label=True)
+    values.remove("false")
+    path = write(tmp_path, "b.jsonl", "".join(f'{{"text": "a", "label": {value}}}\n' for value in values))
+    assert [target for _, _, target in read(path, multi_label=True)] == [("0",), ("1",), ("0",), ("0",), (), ()]

@@ -1,5 +1,6 @@
 """The task "similarity": sentence-transformers folders, the two losses, training, metrics, and the analysis."""
 
+import argparse
 import json
 import shutil
 from pathlib import Path
@@ -266,6 +267,13 @@ def test_files_and_options_that_cannot_be_used(tmp_path):
         TASK.settings(options(pooling="cls"), pairs)
     with pytest.raises(DataError, match="Every score is 5"):
         TASK.settings(options(pooling="mean"), [SentenceExample("a", "b", 5.0)])
+
+
+def test_scores_that_begin_after_the_first_line_are_refused(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"text_a": "a", "text_b": "b"}\n{"text_a": "a", "text_b": "c", "score": 0}\n')
+    with pytest.raises(DataError, match="line 2: it has 'score', and the first row has not"):
+        list(TASK.read(path, argparse.Namespace(**dict.fromkeys(("format", "columns", "text_column", "text2_column")))))
 
 
 def test_the_analysis_finds_the_most_similar_texts(bert):

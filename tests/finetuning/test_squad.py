@@ -177,3 +177,20 @@ def test_no_passage_is_on_both_sides_of_a_split(tmp_path):
     train, dev = split_by_passage(questions, 0.1)
     assert len(train) == 54 and len(dev) == 6
     assert not {one.passage for one in train} & {one.passage for one in dev}
+
+
+@pytest.mark.parametrize(
+    "changes, says",
+    [
+        ({"question": " "}, "'question' is empty"),
+        ({"is_impossible": False, "answers": []}, "'is_impossible' is false, and .* 0 answers"),
+        ({"is_impossible": True}, "'is_impossible' is true, and .* 1 answers"),
+        ({"is_impossible": "false"}, "'is_impossible' is 'false'; it must be true or false"),
+    ],
+)
+def test_questions_that_contradict_themselves_are_refused(changes, says, tmp_path):
+    entry = {"id": "q", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}], **changes}
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": "Ada wrote it.", "qas": [entry]}]}]}))
+    with pytest.raises(DataError, match=says):
+        read_squad(path)

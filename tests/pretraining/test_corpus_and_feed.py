@@ -79,7 +79,7 @@ def test_archives_read_like_plain_text(text_file, tmp_path):
     assert list(read_documents([tmp_path / "c.zst"])) == plain
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.JSONL", "a.ndjson", "a.json", "a.jsonl.zst"])
 def test_json_lines_have_a_document_a_line(name, tmp_path):
     lines = [
         json.dumps({"id": 1, "body": "One.\nTwo.\n\n Three. "}),

@@ -1,6 +1,9 @@
 """Paths in a bucket: what is written there is what is written locally, and a training goes on from there."""
 
+import argparse
 import json
+import shutil
+from pathlib import Path
 
 import fsspec
 import numpy as np
@@ -10,7 +13,7 @@ from bert_tf.cli import main
 from bert_tf.cli.shared import answers
 from bert_tf.errors import InputError
 from bert_tf.resources import remote
-from bert_tf.resources.remote import Mirror, fetch, find_remote
+from bert_tf.resources.remote import Mirror, fetch, find_remote, local_copies
 from tests.app.random_task_models import save_tasks
 
 TEXT = "\n\n".join(f"the cat ran {number} far\nshe ran and the cat ran\nthe dog sat" for number in range(40))
@@ -183,6 +186,34 @@ def test_the_marker_of_a_folder_is_sent_last_and_deleted_first(bucket, tmp_path,
         (mirror.local / "step-1" / name).unlink()
     mirror.send()
     assert acts == ["gone /run/step-1/state.json", "gone /run/step-1/zeros.bin"]
+
+
+def test_files_of_one_name_in_several_folders_stay_apart(bucket):
+    for name in "ab":
+        bucket.pipe_file(f"/c/{name}/data.txt", f"text of {name}".encode())
+    args = argparse.Namespace(text=["memory://c/*/data.txt"])
+    with local_copies(args):
+        assert [Path(path).read_text() for path in args.text] == ["text of a", "text of b"]
+
+
+def test_what_a_bucket_does_not_take_is_kept_and_named(bucket, tmp_path, monkeypatch, capsys):
+    def refuse(local, path):
+        if "broken" in path:
+            raise ConnectionError("503 slow down")
+        return put(local, path)
+
+    put = bucket.put_file
+    monkeypatch.setattr(bucket, "put_file", refuse)
+    args = argparse.Namespace(output="memory://broken/out.txt", target="memory://whole/report.txt")
+    with pytest.raises(InputError, match="503 slow down. What was written is kept in .*out.txt") as error:
+        with local_copies(args):
+            Path(args.output).write_text("hours of work")
+            Path(args.target).write_text("report")
+            remote.send_mirrors(args.output)  # at a checkpoint it is no reason to end
+            assert "It is sent again later" in capsys.readouterr().err
+    kept = Path(str(error.value).split("kept in ")[1].rstrip("."))
+    assert kept.read_text() == "hours of work" and bucket.cat_file("/whole/report.txt") == b"report"
+    shutil.rmtree(kept.parents[2])
 
 
 def test_a_local_file_whose_name_looks_like_a_pattern_is_meant_itself(tmp_path):

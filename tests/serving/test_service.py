@@ -135,7 +135,8 @@ def test_features_are_the_sentence_vectors(service, tiny_bert):
     assert status == 200 and answer["model"] == "tiny-cased"
     expected = list(sentence_vectors(tiny_bert, texts, "max", 1))
     np.testing.assert_allclose(answer["vectors"], expected, atol=1e-4)
-    assert ask(service, "/features", {"text_a": texts[0]})[1]["vector"] != answer["vectors"][0]
+    plain = ask(service, "/features", {"text_a": texts[0]})[1]
+    assert plain["vector"] != answer["vectors"][0] and plain["pooling"] == "mean"
 
 
 @pytest.mark.parametrize(
@@ -230,6 +231,12 @@ def test_a_bad_request_gets_one_sentence(service, path, body, status, says):
     actual, answer = ask(service, path, body)
     assert (actual, list(answer)) == (status, ["error"]), answer
     assert says in answer["error"] and "\n" not in answer["error"]
+
+
+def test_an_input_with_a_key_that_is_not_known_gets_its_error(service):
+    answers = ask(service, "/predict", {"inputs": [TEXT, {"text_a": TEXT, "text_B": "b", "maks": "a"}]})[1]["answers"]
+    assert "error" not in answers[0]
+    assert answers[1] == {"error": "Unknown keys: maks, text_B; known in an input are text_a, text_b, mask."}
 
 
 def test_features_of_the_good_inputs_are_answered(service):

@@ -94,14 +94,3 @@ def chips(encoding, mask_positions, whole, mask_id):
             }
         strip.append(chip)
     return strip
-
-
-def truncated_texts(encoding, a, b):
-    """(text a, text b) without the ends that did not fit into ``encoding``."""
-    if not any(encoding.truncated):
-        return a, b
-    ends = {"a": 0, "b": 0}
-    for source, offset in zip(encoding.sources, encoding.offsets):
-        if source:
-            ends[source] = offset[1]
-    return a[: ends["a"]], b[: ends["b"]]

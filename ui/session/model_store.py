@@ -14,9 +14,9 @@ from bert_tf.checkpoints.stored_model import when_engine_unused
 from bert_tf.errors import report
 from bert_tf.explain.attribution.target import leaves_out_text_b
 from bert_tf.inference.loaded_models import LoadedModels, expected_bytes
+from bert_tf.inference.words import read_texts
 from bert_tf.parameters import parameter_counts
 from bert_tf.startup import leave_cores_to, refuse_tensorflow
-from ui.elements.mask_chips import truncated_texts
 from ui.server import allocator
 from ui.session import runs, training_jobs
 from ui.session.fair_lock import FairLock, presses
@@ -108,7 +108,7 @@ class SharedModel:
             bert, encoding = self.bert, self.encode(a, b)
             # Where the limits allow fewer tokens than the model can read, pass on only the text that fits.
             is_limited = self.room < bert.max_length
-            short_a, short_b = truncated_texts(encoding, a, b) if is_limited else (a, b)
+            short_a, short_b = read_texts(encoding, a, b) if is_limited else (a, b)
             # A short text waits for no longer pass of another visitor.
             with contextlib.nullcontext() if bert.runtime.runs_aside(encoding.length) else self.lock:
                 trace = bert.trace(

@@ -197,6 +197,17 @@ def set_setting(name: str, value, default) -> None:
     replace_view(view().with_setting(name, None if value == default else _written(value)))
 
 
+@dataclasses.dataclass(frozen=True)
+class Between:
+    """The container of the numbers from ``low`` to ``high``, for `bind_setting`."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value) -> bool:
+        return self.low <= value <= self.high
+
+
 def bind_setting(name: str, key: str, default, allowed=None, labels=None) -> dict:
     """Keyword arguments that bind a widget to a setting of one page, as ``bind_field`` does to a field of the view.
 

@@ -22,13 +22,13 @@ from ui.session import state
 from ui.shell import catalogue
 from ui.widgets.formatting import title
 
-_RESULTS = "_saved_results"  # in the session: dict from a name to (result, entries of its JSON record)
+_RESULTS = "_saved_results"  # in the session: dict from a name to (result, entries of its JSON record, its texts)
 _DRAWINGS = "_saved_drawings"  # in the session: dict from a name to (title, formats)
 _LONGEST_TEXT = 160  # characters of a text in a caption
 _LINE = 110  # characters of a line of a caption
 
 
-def save(name, result, about=None):
+def save(name, result, about=None, texts=None):
     """Offer a result in the page's menu: its table as CSV, its record as JSON, its arrays as NPZ, its figures.
 
     The NPZ file of a result without arrays has the columns of its table.
@@ -36,9 +36,11 @@ def save(name, result, about=None):
     Args:
         name: of the files, without an ending.
         result: a ``bert_tf.results.Result``.
-        about: dict of entries to add to the JSON record, such as the model's name.
+        about: dict of entries to add to the JSON record. Figures name its "model" or "models"; without them those of
+            the result, or else the view's.
+        texts: those that figures name, see `caption`.
     """
-    st.session_state.setdefault(_RESULTS, {})[name] = result, about or {}
+    st.session_state.setdefault(_RESULTS, {})[name] = result, about or {}, texts
 
 
 def save_drawing(title, name, formats=("svg", "png", "html")):
@@ -72,25 +74,30 @@ def draw(results, drawings, key="w_save_menu_here"):
     if not menu.open:
         return
     with menu:
-        for name, (result, about) in results.items():
+        for name, (result, about, texts) in results.items():
             if len(results) > 1:
                 st.markdown(f"**{name.replace('-', ' ').capitalize()}**")
-            _files(name, result, about)
+            _files(name, result, about, texts)
         if drawings and results:
             st.markdown("**As drawn on the page**")
         for name, (drawing, formats) in drawings.items():
             components.drawing_files(f"c_save_drawing_{name}", drawing, name, formats)
 
 
-def _files(name, result, about):
+def _files(name, result, about, texts):
     with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
         _button("CSV", f"{name}.csv", "text/csv", lambda: frame_csv(result.to_frame()))
         _button("JSON", f"{name}.json", "application/json", lambda: record_json({**about, **result.to_dict()}))
         _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(result_arrays(result)))
-    shows = caption(name, about.get("model") or _models(result))
+    shows = shown(name, result, about, texts)
     for figure in result.figures:
         file = name if len(result.figures) == 1 else f"{name}-{figure}"
         _figure(figure.replace("-", " ").capitalize(), file, functools.partial(result.figure, figure), shows)
+
+
+def shown(name, result, about, texts):
+    """The `caption` of the figures of a result that was saved with these arguments."""
+    return caption(name, about.get("model") or about.get("models") or _models(result), texts)
 
 
 def _models(result):
@@ -107,7 +114,7 @@ def caption(name, models="", texts=None):
     Args:
         name: of the file, such as "layer-11-head-8": layers and heads are read from it.
         models: name of the model, or names of several; "" for the view's model.
-        texts: (text A, text B); None for those of the view, if the page reads them.
+        texts: such as (text A, text B), or () for those of a file; None for those of the view, if the page reads them.
     """
     view = state.view()
     models = (models,) if isinstance(models, str) and models else tuple(models) or (view.model,)

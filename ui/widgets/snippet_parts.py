@@ -1,6 +1,6 @@
 """Parts of the scripts of "Copy as Python"."""
 
-from ui.elements.mask_chips import truncated_texts
+from bert_tf.inference.words import read_texts
 from ui.samples import concepts
 from ui.session import runs
 from ui.shell.limits import ROOT
@@ -64,7 +64,7 @@ def reading(trace, variable="trace", bert="bert"):
 
 def asked(trace):
     """The arguments of ``Bert.trace`` for a trace; masks that the visitor typed are in the texts."""
-    a, b = truncated_texts(trace, trace.text_a, trace.text_b or "")
+    a, b = read_texts(trace, trace.text_a, trace.text_b or "")
     pressed = [at for at in trace.masks if trace.original_tokens[at] != trace.tokens[at]]
     texts = [repr(text) for text in ((a, b) if trace.text_b is not None else (a,))]
     return ", ".join([*texts, *([f"mask={pressed}"] if pressed else [])])

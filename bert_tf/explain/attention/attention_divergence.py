@@ -98,7 +98,8 @@ def fine_tuning_divergence(bert: Bert, trace: Trace, before: str | None = None) 
     if name is None:
         raise InputError(f"{bert.name} does not name the model it was fine-tuned from: use --before M.")
     base = load(name, precision=bert.runtime.precision)
-    return attention_divergence(base.trace(trace.text_a, trace.text_b, trace.masks), trace)
+    # A classifier may read fewer tokens than its base model.
+    return attention_divergence(base.trace(*trace.read_texts(), trace.masks), trace)
 
 
 def _divergences(p: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from bert_tf.finetuning.data.glue import GLUE
 from bert_tf.finetuning.data.tables import BlankLines, read_rows, records_or_errors, table_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 
@@ -108,6 +108,7 @@ def read_sentences(
     labelled: bool = True,
     skipped: list | None = None,
     blank: BlankLines | None = None,
+    missing: Collection[str] = (),
 ) -> Iterator[SentenceExample]:
     """Yields the `SentenceExample`s of a file.
 
@@ -118,6 +119,7 @@ def read_sentences(
         labelled: bool. False if the targets are not needed.
         skipped: list that gets the RowErrors of rows without a field or a text; None to raise the first one.
         blank: `BlankLines` that counts the blank lines; None if nobody asks.
+        missing: names that the first row lacks and the others must lack too, beside those of a second text.
 
     Raises: DataError, which names file and line, on the first row that cannot be used; OSError.
     """
@@ -130,7 +132,10 @@ def read_sentences(
                 raise record
             if column_names is None:
                 column_names = find_columns(path, record, layout, labelled)
+                missing = {*missing, *(TEXT2_COLUMNS if column_names[1] is None else ())}
             text, text2, label = column_names
+            if late := next((name for name in missing if record.get(name) not in (None, "")), None):
+                raise RowError(f"{where}: it has {late!r}, and the first row has not: give it in all rows or in none.")
             texts = _text(record, text, where), _text(record, text2, where) if text2 else None
         except RowError as error:
             if skipped is None:
@@ -167,7 +172,7 @@ def find_columns(
             raise DataError(
                 f"{path}: no column with the {content} was found; its columns are "
                 f"{', '.join(record):.160}; expected was {' or '.join(defaults)}, or name it with "
-                f"{option} (the columns of a file without a header: with --columns)."
+                f"{option}."
             )
         return name
 
@@ -189,6 +194,8 @@ def _target(record, name, layout, where, kinds=None):
     if layout.regression:
         return _number(value, name, where)
     if layout.multi_label:
+        if isinstance(value, (bool, int, float)):
+            value = [value]
         parts = value if isinstance(value, list) else str(value or "").split(layout.separator)
         return tuple(_label(part, layout, name, where, kinds) for part in parts if str(part).strip())
     return _label(value, layout, name, where, kinds)

@@ -70,7 +70,7 @@ def read_squad(path: str | Path) -> list[Question]:
         place = f"{path}, article {article_number}"
         for number, paragraph in enumerate(_list(article, "paragraphs", place), 1):
             where = f"{place}, paragraph {number}"
-            passage = _text(paragraph, "context", where)
+            passage = _filled(paragraph, "context", where)
             for entry in _list(paragraph, "qas", where):
                 question = _question(entry, passage, where)
                 if question.key in seen:
@@ -86,7 +86,13 @@ def _question(entry, passage, where):
     key = _text(entry, "id", where)
     where = f"{where}, question {key}"
     answers = []
-    impossible = entry.get("is_impossible", False)
+    impossible, given = entry.get("is_impossible"), entry.get("answers")
+    if impossible not in (None, True, False):
+        raise DataError(f"{where}: 'is_impossible' is {impossible!r:.40}; it must be true or false.")
+    if impossible is not None and bool(given) == impossible:
+        raise DataError(
+            f"{where}: 'is_impossible' is {str(impossible).lower()}, and it has {len(given or ())} answers."
+        )
     for answer in () if impossible else _list(entry, "answers", where):
         text, start = _text(answer, "text", where), answer.get("answer_start")
         if isinstance(start, bool) or not isinstance(start, int):
@@ -94,13 +100,20 @@ def _question(entry, passage, where):
         if not text or start < 0 or passage[start : start + len(text)] != text:
             raise DataError(f"{where}: the answer {text!r:.60} does not stand at character {start} of its passage.")
         answers.append((start, text))
-    return Question(key, _text(entry, "question", where), passage, tuple(answers), where)
+    return Question(key, _filled(entry, "question", where), passage, tuple(answers), where)
 
 
 def _list(mapping, name, where):
     value = mapping.get(name) if isinstance(mapping, dict) else None
     if not isinstance(value, list):
         raise DataError(f"{where}: there is no list {name!r}; give a file in the format of SQuAD.")
+    return value
+
+
+def _filled(mapping, name, where):
+    value = _text(mapping, name, where)
+    if not value.strip():
+        raise DataError(f"{where}: {name!r} is empty; give it at least one word, or leave it out.")
     return value
 
 

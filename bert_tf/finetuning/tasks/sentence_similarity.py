@@ -94,7 +94,8 @@ class SentenceSimilarity(Task):
     ) -> Iterator[Any]:
         layout = self._layout(path, options)
         scored = labelled and layout.label is not None
-        for example in read_sentences(path, layout, options.format, scored):
+        missing = LABEL_COLUMNS if labelled and not scored else ()
+        for example in read_sentences(path, layout, options.format, scored, missing=missing):
             if example.text_b is None:
                 raise DataError(f"{example.where}: there is one text; similarity needs two, text_a and text_b.")
             yield example

@@ -248,8 +248,11 @@ class SequenceClassification(Task):
             rows.values["targets"] = targets(examples, settings)[owner]
             weights = settings.extra.get("class_weights", {})
             # Every text counts the same, in however many windows it is read.
-            each = [weights.get(one.target, 1.0) / len(windows) for one, windows in zip(examples, packed)]
-            rows.values["weights"] = np.array(each, np.float32)[owner]
+            counts = np.array([len(windows) for windows in packed], np.float32)
+            classes = np.array([weights.get(one.target, 1.0) for one in examples], np.float32)
+            rows.values["weights"] = (classes / counts)[owner]
+            if len(owner) > len(packed):
+                rows.values["mean_weights"] = classes[owner] * np.float32(np.mean(1 / counts[owner]))
         return rows
 
     def training_settings(self, options: Namespace, examples: Sequence[Any], settings: TaskSettings) -> TaskSettings:

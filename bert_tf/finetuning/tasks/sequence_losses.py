@@ -31,8 +31,12 @@ class SequenceLoss:
         self.regression, self.multi_label = regression, multi_label
 
     def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The sum of the weights: {"weights": float32 scalar}."""
-        return {"weights": keras.ops.sum(batch["weights"])}
+        """The sum of the weights: {"weights": float32 scalar}.
+
+        With windows it is the sum of what the weights are on average, "mean_weights": sorted by length, the windows of
+        long texts fill whole batches, and a sum of their own weights would make a text of n windows count n times.
+        """
+        return {"weights": keras.ops.sum(batch.get("mean_weights", batch["weights"]))}
 
     def __call__(
         self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None

@@ -34,7 +34,7 @@ class TokenCrossEntropy:
         self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         ops = keras.ops
-        total = ops.maximum((counts or self.counts(batch))["labels"], 1.0)
+        total = ops.maximum((counts or self.counts(batch))["labels"], 1e-9)
         weights = _label_weights(batch)
         hits = _hits(outputs["logits"], batch["labels"])
         return {"loss": self._sum(outputs, batch, weights) / total, "accuracy": ops.sum(hits * weights) / total}

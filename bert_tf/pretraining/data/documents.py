@@ -138,7 +138,7 @@ def ends_digest(path: str | Path, size: int, open_file: Callable[..., IO[bytes]]
 
 def is_json_lines(path: str | Path) -> bool:
     """Whether the name of a file is that of JSON lines, compressed or not."""
-    return _ending(path) == ".jsonl"
+    return _ending(path).lower() in (".jsonl", ".ndjson", ".json")
 
 
 def _ending(path):

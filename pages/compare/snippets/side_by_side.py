@@ -1,6 +1,6 @@
 """The Python code for what the page side by side shows."""
 
-from ui.elements.mask_chips import truncated_texts
+from bert_tf.inference.words import read_texts
 from ui.session.task_models import packed, record
 from ui.widgets import task_predictions
 from ui.widgets.snippet_parts import loading, reading, script
@@ -92,4 +92,4 @@ def _judged(side):
         return (side.text_a,)
     (read,) = packed(side.shared, settings, side.text_a, side.text_b)
     texts = record(settings, side.text_a, side.text_b)
-    return tuple(text for text in truncated_texts(read, texts["text_a"], texts.get("text_b", "")) if text)
+    return tuple(text for text in read_texts(read, texts["text_a"], texts.get("text_b", "")) if text)
