@@ -440,6 +440,15 @@ def test_records_train_a_model_and_a_stopped_run_goes_on(texts, tmp_path, capsys
     TOKENIZER_OTHER.save(tmp_path / "other")
     assert main([*options, "--output", str(tmp_path / "x"), "--vocab", str(tmp_path / "other")]) == 2
     assert "another vocabulary" in capsys.readouterr().err
+    for option, value, recorded in (
+        ("--length", "32", "24"),
+        ("--mask-rate", "0.5", "0.15"),
+        ("--objective", "mlm", "sop"),
+    ):
+        assert main([*options, "--output", str(tmp_path / "y"), option, value]) == 2
+        message = capsys.readouterr().err
+        assert f"{option} is {value}, and" in message and f"was prepared with {recorded}: leave it out" in message
+    assert main([*options, "--output", str(tmp_path / "z"), "--length", "24", "--steps", "1"]) == 0
 
 
 def test_masked_words_alone_train_a_model_without_a_next_sentence_head(texts, tmp_path, capsys):

@@ -132,9 +132,21 @@ def _records(args):
         raise ValueError("--phases needs --text; prepared records have one length.")
     records = Records(args.records)
     settings, masks = records.settings, records.settings.masks
-    args.objective, args.length, args.mask_rate = settings.objective, settings.length, masks.rate
-    args.whole_words, args.ngram, args.max_predictions = masks.whole_words, masks.ngram, masks.most
-    args.language = settings.language
+    # Option -> (its default, what the records were made with).
+    made_with = {
+        "objective": ("mlm+nsp", settings.objective),
+        "length": (None, settings.length),
+        "mask_rate": (0.15, masks.rate),
+        "whole_words": (False, masks.whole_words),
+        "ngram": (1, masks.ngram),
+        "max_predictions": (None, masks.most),
+        "language": ("en", settings.language),
+    }
+    for name, (default, recorded) in made_with.items():
+        if (asked := getattr(args, name)) not in (default, recorded):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is {asked}, and {args.records} was prepared with {recorded}: leave it out.")
+        setattr(args, name, recorded)
     return records
 
 
