@@ -355,7 +355,7 @@ class _Run:
         changed = sorted(name for name in current if name in saved and saved[name] != current[name])
         if changed:
             raise TaskError(
-                f"{self.output} holds a run with another {changed[0].replace('_', ' ')} "
+                f"{self.output} holds a run with another {changed[0]} "
                 f"({str(saved[changed[0]]):.80}, not {str(current[changed[0]]):.80}); give "
                 "another --output, or the settings and examples it was made with."
             )

@@ -323,8 +323,8 @@ def _score(request, batch):
 
 
 def _rank(logits, labels, ranks, losses):
-    """Appends the rank and the loss of each label; logits [masks, V]. Equal logits, and NaN, rank before the label."""
+    """Appends the rank and the loss of each label; logits [masks, V]. NaN ranks before every label."""
     for scores, label in zip(logits, labels):
-        ranks.append(int(np.count_nonzero(~(scores < scores[label]))) - 1)
+        ranks.append(int(np.count_nonzero(~(scores <= scores[label]))))
         peak = scores.max()
         losses.append(float(np.log(np.exp(scores - peak).sum(dtype=np.float64)) + peak - scores[label]))

@@ -66,6 +66,15 @@ def test_ranks_losses_and_next_sentence_are_counted_right(tiny_bert, text, above
     assert 0.1 < share < 0.2
 
 
+def test_a_model_whose_logits_are_not_numbers_predicts_nothing(tiny_bert, text):
+    bert = _knowing(tiny_bert, 0)
+    run = bert.runtime.run
+    bert.runtime.run = lambda inputs, outputs: {
+        name: value * np.nan if name == "mlm_logits" else value for name, value in run(inputs, outputs).items()
+    }
+    assert evaluate_mlm(bert, text, length=32)["top1"] == 0
+
+
 def test_every_chosen_position_is_replaced_by_the_mask(tiny_bert, text):
     bert = _knowing(tiny_bert, 0)
     report = evaluate_mlm(bert, text, length=32, batch_size=1)
