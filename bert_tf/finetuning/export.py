@@ -42,8 +42,10 @@ def export_task(
 
     target, to = Path(target), "saved-model" if to == "savedmodel" else to
     if to not in FORMATS:
-        others = "for other programs as onnx, openvino or keras, and a classifier as keras-nlp"
-        raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}; {others}; not as {to!r:.40}.")
+        raise TaskError(
+            f"A fine-tuned model is written here as {', '.join(FORMATS)}, not {to!r:.40}; `python -m bert_tf convert` "
+            "also writes it as onnx, openvino or keras, and a classifier as keras-nlp."
+        )
     if dtype not in FORMATS[to]:
         raise TaskError(f"The format {to!r} is written as {' or '.join(FORMATS[to])}, not {dtype}.")
     if not is_missing_or_empty(target):

@@ -234,7 +234,7 @@ def test_a_folder_is_written_again_and_refused_where_something_lies(pair_folder,
     np.testing.assert_allclose(shares(first), shares(second), atol=5e-3)
     with pytest.raises(TaskError, match="is there already and not empty"):
         export_task(pair_folder, tmp_path / "copy")
-    with pytest.raises(TaskError, match="written as own, hf, saved-model; for other programs .* not as 'google'"):
+    with pytest.raises(TaskError, match="written here as own, hf, saved-model, not 'google'; .* convert. also"):
         export_task(pair_folder, tmp_path / "other", "google")
     with pytest.raises(TaskError, match=r"not 'keras-nlp'; `python -m bert_tf convert`"):
         export_task(pair_folder, tmp_path / "other", "keras-nlp")
