@@ -132,18 +132,19 @@ def _records(args):
         raise ValueError("--phases needs --text; prepared records have one length.")
     records = Records(args.records)
     settings, masks = records.settings, records.settings.masks
-    # Option -> (its default, what the records were made with).
     made_with = {
-        "objective": ("mlm+nsp", settings.objective),
-        "length": (None, settings.length),
-        "mask_rate": (0.15, masks.rate),
-        "whole_words": (False, masks.whole_words),
-        "ngram": (1, masks.ngram),
-        "max_predictions": (None, masks.most),
-        "language": ("en", settings.language),
+        "objective": settings.objective,
+        "length": settings.length,
+        "mask_rate": masks.rate,
+        "whole_words": masks.whole_words,
+        "ngram": masks.ngram,
+        "max_predictions": masks.most,
+        "language": settings.language,
     }
-    for name, (default, recorded) in made_with.items():
-        if (asked := getattr(args, name)) not in (default, recorded):
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    for name, recorded in made_with.items():
+        if (asked := getattr(args, name)) not in (parser.get_default(name), recorded):
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} is {asked}, and {args.records} was prepared with {recorded}: leave it out.")
         setattr(args, name, recorded)

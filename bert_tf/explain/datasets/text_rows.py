@@ -17,7 +17,7 @@ from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
 from bert_tf.finetuning.data.sentence_examples import LABEL_COLUMNS
-from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of
+from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of, repeated_name
 from bert_tf.inference.words import Word, words_of
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ def _check_columns(columns):
             f"The file has {len(columns):,} columns; at most {_MAX_COLUMNS:,} are read. Keep those with texts and "
             "labels."
         )
-    twice = next((name for name in columns if name.strip() and columns.count(name) > 1), None)
+    twice = repeated_name(columns)
     if twice is not None:
         raise InputError(f"Two columns are named {twice!r:.40}: rename one of them.")
 

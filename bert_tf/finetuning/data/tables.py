@@ -168,6 +168,11 @@ def read_records(
         yield number, record
 
 
+def repeated_name(columns: Sequence[str]) -> str | None:
+    """The first name that several columns of a table have; None if there is none. Columns may be without a name."""
+    return next((name for name in columns if name.strip() and columns.count(name) > 1), None)
+
+
 def records_or_errors(
     path: str | Path,
     kind: str | None = None,
@@ -198,7 +203,7 @@ def records_or_errors(
             raise DataError(f"{path} is empty; it needs a header line and a row for each example.")
         if isinstance(columns, DataError):
             raise columns
-    twice = next((name for name in columns if name.strip() and columns.count(name) > 1), None)
+    twice = repeated_name(columns)
     if twice is not None:
         raise DataError(f"{path}: two columns are named {twice!r} ({', '.join(columns):.120}); rename one of them.")
     for number, fields in rows:
