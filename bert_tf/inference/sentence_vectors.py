@@ -57,7 +57,7 @@ def sentence_vectors(
     if max_length is not None and max_length > most:
         raise InputError(f"The length is {max_length:,}; {bert.name} reads at most {most:,} tokens.")
     own = similarity_settings(bert)
-    pooling = pooling or (own.pooling if own else "mean")
+    pooling = pooling_of(bert, pooling)
     layer = _checked(bert, pooling, layer, batch_size)
     if normalize is None:
         is_own = own is not None and pooling == own.pooling and layer == bert.config.num_hidden_layers
@@ -70,6 +70,12 @@ def sentence_vectors(
 def similarity_settings(bert: Bert) -> TaskSettings | None:
     """The settings of a model of sentence similarity; None for another model."""
     return bert.task.settings if bert.task is not None and bert.task.settings.task == "similarity" else None
+
+
+def pooling_of(bert: Bert, pooling: str | None = None) -> str:
+    """The pooling that is used: the given one, else that of a model of sentence similarity, else "mean"."""
+    own = similarity_settings(bert)
+    return pooling or (own.pooling if own else "mean")
 
 
 def _pair(text):

@@ -102,7 +102,7 @@ class Service:
 
         vectors = await self._alone(request, compute)
         answer = {"vector": vectors[0]} if single else {"vectors": vectors}
-        from bert_tf.explain.representations.sentence_similarity import pooling_of
+        from bert_tf.inference.sentence_vectors import pooling_of
 
         return {"model": served.bert.name, "pooling": pooling_of(served.bert, pooling), "layer": layer, **answer}
 

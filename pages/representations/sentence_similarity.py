@@ -4,7 +4,7 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import SentenceSimilarity, sentence_similarity, text_vectors
-from bert_tf.explain.representations.sentence_similarity import pooling_of
+from bert_tf.inference.sentence_vectors import pooling_of
 from bert_tf.plots.theme import escape
 from pages.representations.snippets.sentence_similarity import snippet
 from ui.elements import tables

@@ -18,7 +18,7 @@ from bert_tf.errors import InputError, report
 from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 from bert_tf.explain.representations.word_senses import lines_of_file
 from bert_tf.inference.predictions import check_top_k
-from bert_tf.inference.sentence_vectors import POOLINGS, sentence_vectors, similarity_settings
+from bert_tf.inference.sentence_vectors import POOLINGS, pooling_of, sentence_vectors
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
@@ -116,12 +116,6 @@ class SentenceSimilarity(Result):
         pairs = {"sentence": rows, "other": columns}
         texts = {name: [self.sentences[place] for place in places] for name, places in pairs.items()}
         return frame({**texts, "cosine": self.cosines[rows, columns]})
-
-
-def pooling_of(bert: Bert, pooling: str | None = None) -> str:
-    """The pooling that is used: the given one, else that of a model of sentence similarity, else "mean"."""
-    own = similarity_settings(bert)
-    return pooling or (own.pooling if own else "mean")
 
 
 def text_vectors(
