@@ -186,8 +186,9 @@ def _heatmap(labelled: _LabelledTrace) -> str:
 
 
 def _is_symmetric(trace: Any, values: np.ndarray) -> bool:
-    has_same_labels = trace.x is not None and list(trace.x) == list(trace.y)
-    return has_same_labels and np.allclose(values, values.T, atol=1e-5, equal_nan=True)
+    if trace.x is None or trace.y is None:
+        return False
+    return list(trace.x) == list(trace.y) and np.allclose(values, values.T, atol=1e-5, equal_nan=True)
 
 
 def _bars(labelled: _LabelledTrace) -> str:

@@ -172,6 +172,8 @@ class Trainer:
                     send_mirrors(self.folder)
                 if last:
                     break
+            # A signal may have come while the last update was saved.
+            self.stopped = self.stopped or self._asked_to_stop()
         return step
 
     def _take(self, snapshots, step):

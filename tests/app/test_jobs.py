@@ -131,6 +131,20 @@ def test_an_unforeseen_error_says_nothing_of_its_inside(fails, caplog):
     assert any("secret" in str(record.exc_info) for record in caplog.records)
 
 
+class Panic(BaseException):
+    """As pyo3 raises one for a panic in Rust."""
+
+
+def test_a_panic_of_a_library_ends_the_job():
+    def fails(progress):
+        raise Panic
+
+    room = slots(1)
+    job = ended(Job("key", fails, room))
+    assert job.status == "failed" and "server's log" in job.problem
+    assert ended(Job("key", steps(1), room)).status == "done"
+
+
 def test_long_work_lets_others_use_the_model_between_its_steps():
     from ui.session.model_store import SharedModel
 

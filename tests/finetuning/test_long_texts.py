@@ -75,6 +75,20 @@ def test_in_training_each_window_has_the_label_and_every_text_the_same_weight(ta
     np.testing.assert_allclose(rows.values["weights"], [1, *[2 / count] * count], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("words_b", "read_a"), [(1, 8), (2, 7), (30, 6)])
+def test_the_first_text_of_a_pair_is_cut_only_where_the_second_needs_the_room(task, words_b, read_a):
+    settings = SETTINGS.replace(pair=True, extra={"windows": "mean"})
+    words_a = 10
+    pair = SentenceExample("cat " * words_a, "dog " * words_b)
+    rows = TASK.encode([pair], task._tokenizer, settings)
+    cat = task._tokenizer.tokenize("cat").ids[0]
+    assert {list(row).count(cat) for row in rows.sequences["token_ids"]} == {read_a}
+    assert len(rows.notes) == 1 if words_b < 3 else len(rows.notes) > 3
+    assert {note.tokens_a for note in rows.notes} == {words_a - read_a}
+    prediction = TASK.decode([{"logits": np.zeros(2)}] * len(rows.notes), rows, [pair], settings)[0]
+    assert prediction["truncated"] == {"tokens_a": words_a - read_a, "tokens_b": 0}
+
+
 def test_a_stride_needs_windows():
     with pytest.raises(TaskError, match="--stride is 3; it is the step of --windows"):
         window_settings(options(stride=3))

@@ -54,6 +54,11 @@ def test_likeness_is_said_of_different_things_and_once_a_pair():
     assert [row[0] for row in table(figure)[1]] == ["first", "mid", "x"]
 
 
+def test_a_map_with_names_along_one_axis_alone_is_described():
+    figure = go.Figure(go.Heatmap(z=[[1.0, 0.2], [0.2, 1.0]], x=["a", "b"]))
+    assert "2 rows by 2 columns." in description(figure)
+
+
 def test_what_the_colours_scale_is_said_in_its_own_numbers():
     assert "layer 1, 1: 3.0000 nats" in description(effects_map(np.array([[3.0, 1, 2], [0, -1, 0]]), "nats"))
     figure = patch_map(np.array([[2.0, 0.5], [0, 1]]), ("a", "b"), ("a", "c"))

@@ -23,6 +23,7 @@ from bert_tf.pretraining.data.documents import TextError, find_files, read_docum
 from bert_tf.pretraining.data.feed import (
     DataPosition,
     Feed,
+    order_of_epoch,
     position_from_json,
     position_to_json,
     tokens_of_block,
@@ -416,12 +417,17 @@ def test_a_saved_position_is_read_as_what_it_meant():
     for other in ({"seed": 2}, {"block_tokens": 500}, {"block_tokens": 500, "batch_size": 16}):
         place, messages = position_from_json(saved, {**division, **other})
         assert place == DataPosition(3) and "its next epoch begins" in messages
-    # A list is of an earlier version: there text was cut otherwise, records were not.
+    # A list is of an earlier version, in which the text came in another order.
     assert position_from_json([2, 3, 4], division)[0] == DataPosition(3)
-    assert position_from_json([2, 3, 4], {"seed": 1, "shards_together": 2, "batch_size": 8}) == (
-        DataPosition(2, 3, 4),
-        "",
-    )
+
+
+def test_the_documents_of_an_epoch_are_not_in_the_order_of_the_pairs_of_its_first_block():
+    """With one row a document, which documents are left out would otherwise be far from even."""
+    for seed, epoch in itertools.product(range(3), range(3)):
+        of_pairs = np.random.default_rng((seed, epoch, 0)).permutation(33)
+        assert (order_of_epoch(seed, epoch, 33) == of_pairs).sum() < 10
+    fixed = [(np.argsort(order_of_epoch(0, epoch, 33)) == np.arange(33)).sum() for epoch in range(400)]
+    assert np.mean(fixed) == pytest.approx(1, abs=0.2)
 
 
 def test_masks_are_new_in_every_epoch(corpus):

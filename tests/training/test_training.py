@@ -685,13 +685,9 @@ def test_the_best_checkpoint_is_kept_besides_the_newest(tmp_path):
     assert saved.steps() == [5, 6] and saved.best() == 6
 
 
-@pytest.mark.usefixtures("few_updates")
-def test_a_loss_that_is_not_finite_stops_the_run(start, tmp_path):
-    _, _, model = checkpoints.read(start / "model")
-    model.bert_layers["nsp"].dense.bias.assign([np.nan, 0])
-    trainer = Trainer(model, MaskedLMAndNextSentence(), make_optimizer(model.trainable_variables, 1e-3, 5, 1), tmp_path)
+def ones_batch():
     ones = np.ones((2, 4), "int32")
-    batch = {
+    return {
         "token_ids": ones,
         "segment_ids": ones * 0,
         "padding_mask": ones,
@@ -700,8 +696,28 @@ def test_a_loss_that_is_not_finite_stops_the_run(start, tmp_path):
         "mask_weights": ones[:, :1].astype("float32"),
         "nsp_labels": ones[:, 0],
     }
+
+
+@pytest.mark.usefixtures("few_updates")
+def test_a_signal_while_the_last_update_is_saved_stops_the_run(start, tmp_path):
+    _, _, model = checkpoints.read(start / "model")
+    trainer = Trainer(model, MaskedLMAndNextSentence(), make_optimizer(model.trainable_variables, 1e-3, 5, 1), tmp_path)
+    how = {"encode_position": list, "save_every": 1, "log_every": 1}
+    batches = [(ones_batch(), (0, 0, 1))]
+    trainer.train(batches, 0, 1, **how)
+    assert not trainer.stopped
+    # A record is reported when it is known that the update is the last one.
+    trainer.train(batches, 1, 2, report=lambda record: os.kill(os.getpid(), signal.SIGTERM), **how)
+    assert trainer.stopped
+
+
+@pytest.mark.usefixtures("few_updates")
+def test_a_loss_that_is_not_finite_stops_the_run(start, tmp_path):
+    _, _, model = checkpoints.read(start / "model")
+    model.bert_layers["nsp"].dense.bias.assign([np.nan, 0])
+    trainer = Trainer(model, MaskedLMAndNextSentence(), make_optimizer(model.trainable_variables, 1e-3, 5, 1), tmp_path)
     with pytest.raises(TrainingDiverged, match=r"step 1 \(data position \[0, 0, 7\]\)"):
-        trainer.train([(batch, (0, 0, 7))], 0, 5, encode_position=list)
+        trainer.train([(ones_batch(), (0, 0, 7))], 0, 5, encode_position=list)
     assert not trainer.checkpoints.steps()
 
 
@@ -722,25 +738,15 @@ def test_a_gradient_that_is_not_finite_stops_the_run_unless_a_loss_scale_leaves_
         make_optimizer(model.trainable_variables, 1e-3, 5, 1), model.trainable_variables, precision
     )
     trainer = Trainer(model, BrokenGradient(), optimizer, tmp_path)
-    ones = np.ones((2, 4), "int32")
-    batch = {
-        "token_ids": ones,
-        "segment_ids": ones * 0,
-        "padding_mask": ones,
-        "mask_positions": ones[:, :1],
-        "mask_labels": ones[:, :1],
-        "mask_weights": ones[:, :1].astype("float32"),
-        "nsp_labels": ones[:, 0],
-    }
     how = {"encode_position": list, "save_every": 1, "log_every": 1}
     if precision == "float32":
         with pytest.raises(
             TrainingDiverged, match=r"gradient's norm became nan \(the loss is .*step 1 \(data position"
         ):
-            trainer.train([(batch, (0, 0, 7))] * 2, 0, 5, **how)
+            trainer.train([(ones_batch(), (0, 0, 7))] * 2, 0, 5, **how)
         assert not trainer.checkpoints.steps()
         return
-    trainer.train([(batch, (0, 0, 7))] * 2, 0, 2, **how)
+    trainer.train([(ones_batch(), (0, 0, 7))] * 2, 0, 2, **how)
     np.testing.assert_array_equal(np.asarray(model.trainable_variables[0]), before)
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     actual = [json.loads(line, parse_constant=pytest.fail) for line in lines]
@@ -779,7 +785,7 @@ def test_a_position_of_an_earlier_version_is_not_misread(start, tmp_path, capsys
     path.write_text(json.dumps({**state, "position": [4, 0, 2]}))
     (path.parent / "checksums.json").unlink()  # earlier versions wrote none
     pretrain(start, tmp_path, "--steps", 3)
-    assert "Resuming after step 2. The text is cut into other blocks than before; its next" in capsys.readouterr().out
+    assert "Resuming after step 2. The text comes in another order than before; its next" in capsys.readouterr().out
     state = json.loads((tmp_path / "checkpoints" / "step-3" / "state.json").read_text())
     assert (state["position"]["epoch"], state["position"]["batch"]) == (5, 1)
 

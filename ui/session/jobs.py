@@ -89,7 +89,7 @@ class Job:
             self.status = "stopped"
         except MemoryError:
             self.problem, self.status = "There is not enough memory for this. Choose less.", "failed"
-        except Exception as error:
+        except BaseException as error:  # also a panic of a library in Rust, or the page would wait for ever
             self.problem = error_messages.user_message(error)
             self.status = "failed"
         finally:

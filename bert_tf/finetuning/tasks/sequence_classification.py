@@ -29,6 +29,7 @@ from bert_tf.finetuning.data.tables import column_names, records_or_errors, tabl
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
 from bert_tf.finetuning.tasks.head_formulas import dense, dense_shapes, sentence_vector
 from bert_tf.finetuning.tasks.task import Task
+from bert_tf.tokenizers.packing import Truncation
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -401,13 +402,19 @@ def window_settings(options: Namespace) -> dict[str, Any]:
 
 
 def _windows(pair, tokenizer, settings):
-    """The windows of a text or pair that is too long: list of `PackedPair`."""
+    """The windows of a text or pair that is too long: list of `PackedPair`.
+
+    The first text of a pair is cut only where the second needs the room, and to no less than half of the length. Each
+    window tells how much was cut of it.
+    """
     ids_a, *rest = tokenizer.batch_ids([text for text in pair if text])
-    ids_b = rest[0] if rest else None
+    ids_b, cut = rest[0] if rest else None, 0
     if ids_b is not None:
-        ids_a = ids_a[: settings.max_length // 2]
+        room = settings.max_length - tokenizer.pack_pair([], [], settings.max_length).length
+        kept = max(settings.max_length // 2, room - len(ids_b))
+        cut, ids_a = max(0, len(ids_a) - kept), ids_a[:kept]
     windows = pair_windows(tokenizer, ids_a, ids_b, settings.max_length, settings.extra.get("stride"))
-    return [packed for _, packed in windows]
+    return [packed._replace(truncated=Truncation(tokens_a=cut)) for _, packed in windows]
 
 
 def _first(record, *names):

@@ -32,6 +32,12 @@ _FEWEST_TOKENS, _MOST_TOKENS, _FEWEST_BATCHES = 1 << 20, 1 << 26, 4
 _MAX_EMPTY_BLOCKS = 20
 
 
+#: In a `division`: how the order of an epoch is drawn. Without it, it was drawn as the first block is.
+ORDER = {"order": 2}
+# Stands where the number of a block does in the seeds of blocks.
+_NO_BLOCK = 2**32 - 1
+
+
 @dataclass(frozen=True)
 class DataPosition:
     """The position in the data of a run: the next batch.
@@ -70,8 +76,6 @@ def position_from_json(saved: dict[str, Any] | list[int], division: dict[str, An
         division is the same, the next block if only the batch size differs, else the next epoch.
     """
     if isinstance(saved, list):
-        if division.get("shards_together"):
-            return DataPosition(*saved), ""  # records were divided in the same way in earlier versions
         saved = dict(zip(("epoch", "block", "batch"), saved))
     position = DataPosition(*(saved[name] for name in ("epoch", "block", "batch")))
     changed = {name for name, value in division.items() if saved.get(name) != value}
@@ -81,7 +85,20 @@ def position_from_json(saved: dict[str, Any] | list[int], division: dict[str, An
         return DataPosition(
             position.epoch, position.block + 1
         ), " The batches have another size; the next block comes first."
-    return DataPosition(position.epoch + 1), " The text is cut into other blocks than before; its next epoch begins."
+    return DataPosition(position.epoch + 1), " The text comes in another order than before; its next epoch begins."
+
+
+def order_of_epoch(seed: int, epoch: int, count: int) -> np.ndarray:
+    """The random order of the parts of an epoch, drawn apart from that of the pairs of every block.
+
+    Args:
+        seed: int. The seed of the feed.
+        epoch: int, from 0.
+        count: int. The number of documents, or of shards.
+
+    Returns: int64 [count]. The numbers of the parts.
+    """
+    return np.random.default_rng((seed, epoch, _NO_BLOCK)).permutation(count)
 
 
 def tokens_of_block(batch_size: int, length: int) -> int:
@@ -132,7 +149,7 @@ class Feed:
         self.batch_size, self.length, self.masks, self.seed = batch_size, length, masks, seed
         self.start, self.objective = start, objective
         self.block_tokens = block_tokens or tokens_of_block(batch_size, length)
-        self.division = {"seed": seed, "block_tokens": self.block_tokens, "batch_size": batch_size}
+        self.division = {"seed": seed, "block_tokens": self.block_tokens, "batch_size": batch_size} | ORDER
 
     def describe(self, position: DataPosition) -> str:
         """Names the epoch, block and documents of the batch before a position, for error messages.
@@ -149,7 +166,7 @@ class Feed:
 
     def _blocks(self, epoch):
         """The document numbers of each block of an epoch: list of int arrays."""
-        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.corpus))
+        order = order_of_epoch(self.seed, epoch, len(self.corpus))
         ends, cuts, done = np.cumsum(self.corpus.document_tokens[order]), [], 0
         while (cut := int(np.searchsorted(ends, done + self.block_tokens)) + 1) < len(order):
             done = ends[cut - 1]

@@ -14,7 +14,7 @@ import numpy as np
 
 from bert_tf.pretraining.data.documents import TextError
 from bert_tf.pretraining.data.examples import ExampleSettings
-from bert_tf.pretraining.data.feed import BATCHES_PER_BLOCK, DataPosition
+from bert_tf.pretraining.data.feed import BATCHES_PER_BLOCK, ORDER, DataPosition, order_of_epoch
 from bert_tf.pretraining.data.records import decode
 from bert_tf.pretraining.data.shards import (
     MANIFEST,
@@ -125,7 +125,7 @@ class RecordsFeed:
         # So many shards at a time that few examples are left over after the last full batch.
         wanted = BATCHES_PER_BLOCK * batch_size
         self._together = min(shards, max(1, round(wanted * shards / max(1, records.examples))))
-        self.division = {"seed": seed, "shards_together": self._together, "batch_size": batch_size}
+        self.division = {"seed": seed, "shards_together": self._together, "batch_size": batch_size} | ORDER
 
     def describe(self, position: DataPosition) -> str:
         """Names the epoch and shards of the batch before a position, for error messages.
@@ -140,7 +140,7 @@ class RecordsFeed:
 
     def _blocks(self, epoch):
         """The shards of an epoch that are shuffled together: list of lists of paths."""
-        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.records.shards))
+        order = order_of_epoch(self.seed, epoch, len(self.records.shards))
         parts = np.array_split(order, max(1, len(order) // self._together))
         return [[self.records.shards[number] for number in part] for part in parts]
 
