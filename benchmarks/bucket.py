@@ -1,6 +1,6 @@
 """Train, kill, resume from a bucket: against a local object store (moto's server), or against the bucket of --bucket.
 
-    pip install 'bert-tf[remote]' 'moto[server]'
+    pip install '.[remote]' 'moto[server]'
     python benchmarks/bucket.py
 
 Three trainings with the same settings: one in a local folder, one into the bucket that is killed (SIGKILL) after its

@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from bert_tf.cli import evaluate_task
 
     tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
-    _add_mlm_arguments(tasks.add_parser("mlm", help="masked words, sentence pairs and replaced tokens, on any text"))
+    read = "masked words, sentence pairs and replaced tokens, on any text"
+    _add_mlm_arguments(tasks.add_parser("mlm", help=read, description=read[0].upper() + read[1:] + "."))
     evaluate_task.add_tasks(tasks)
 
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 def add_tasks(tasks: Any) -> None:
     """Adds a parser for each task to the sub-parsers of `evaluate`, an `argparse` object."""
     for name, (_, help_line) in TASKS_BY_NAME.items():
-        parser = tasks.add_parser(name, help=help_line)
+        parser = tasks.add_parser(name, help=help_line, description=help_line[0].upper() + help_line[1:] + ".")
         add_model_arguments(parser)
         parser.add_argument("--data", required=True, metavar="FILE", help="labelled examples")
         parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
         parser.add_argument("--report", metavar="DIR", help="also write a report: figures, tables and the worst errors")
-        parser.add_argument("--batch-size", type=int, default=32, metavar="N")
+        parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="examples in one pass (default 32)")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument("--quiet", action="store_true", help="no progress bar")
         task_type(name).add_reading_arguments(parser)

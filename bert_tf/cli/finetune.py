@@ -112,9 +112,11 @@ def _add_common(parser, length):
     parser.add_argument(
         "--precision",
         default="float32",
-        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16, mixed_float16",
+        help="float32 (default), bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16, mixed_float16",
     )
-    parser.add_argument("--strategy", default="auto", metavar="NAME", help="auto, one, mirrored, multiworker or tpu")
+    parser.add_argument(
+        "--strategy", default="auto", metavar="NAME", help="auto (default), one, mirrored, multiworker or tpu"
+    )
     parser.add_argument(
         "--accumulate", type=int, default=1, metavar="K", help="split each batch into K micro-batches, for less memory"
     )
@@ -127,7 +129,9 @@ def _add_common(parser, length):
         metavar="N",
         help="number of lengths that batches are padded to; the step is compiled for each (default 4)",
     )
-    parser.add_argument("--store", default="float32", metavar="D", help="save the model as float32, float16 or int8")
+    parser.add_argument(
+        "--store", default="float32", metavar="D", help="save the model as float32 (default), float16 or int8"
+    )
     parser.add_argument(
         "--delta", action="store_true", help="save only the trained weights; --model is then needed to load them"
     )
@@ -140,9 +144,13 @@ def _add_common(parser, length):
         "8, with a learning rate of about 5e-4); --model is then needed to load them, until `convert` merges them",
     )
     add_tokens_argument(parser)
-    parser.add_argument("--log-every", type=int, default=20, metavar="N", help="updates between lines of the log")
+    parser.add_argument(
+        "--log-every", type=int, default=20, metavar="N", help="updates between lines of the log (default 20)"
+    )
     parser.add_argument("--log-to", choices=TRACKERS, help="also send the log and the dev scores to this tracker")
-    parser.add_argument("--save-every", type=int, default=500, metavar="N", help="updates between checkpoints")
+    parser.add_argument(
+        "--save-every", type=int, default=500, metavar="N", help="updates between checkpoints (default 500)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -74,7 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options for reading text files."""
-    parser.add_argument("--field", default="text", metavar="NAME", help="field of the text in .jsonl files")
+    parser.add_argument(
+        "--field", default="text", metavar="NAME", help="field of the text in .jsonl files (default text)"
+    )
     parser.add_argument(
         "--language", default="en", metavar="CODE", help="language of the text, for splitting sentences (default en)"
     )

@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=2,
         metavar="N",
-        help="merge two pieces only if they occur together N times, and keep a character only if it occurs N times",
+        help="merge two pieces only if they occur together N times, and keep a character only if it occurs N times "
+        "(default 2)",
     )
     parser.add_argument(
         "--alphabet",
@@ -52,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of characters to keep, the most frequent ones (default: those that occur "
         "--min-frequency times and are at least one in a million, up to half of --size)",
     )
-    parser.add_argument("--field", default="text", metavar="NAME", help="field of the text in .jsonl files")
+    parser.add_argument(
+        "--field", default="text", metavar="NAME", help="field of the text in .jsonl files (default text)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 

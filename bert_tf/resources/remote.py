@@ -52,9 +52,7 @@ def filesystem(url: str) -> tuple[Any, str]:
 
         system, path = url_to_fs(url)
     except (ImportError, ValueError) as error:
-        raise InputError(
-            f"{url} cannot be opened: {error}. `pip install 'bert-tf[remote]'` has what s3:// needs."
-        ) from error
+        raise InputError(f"{url} cannot be opened: {error}. For s3:// it needs `pip install fsspec s3fs`.") from error
     system.invalidate_cache()  # listings that another process may have made old
     return system, path.rstrip("/")
 

@@ -4,6 +4,7 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import SentenceSimilarity, sentence_similarity, text_vectors
+from bert_tf.explain.datasets.text_rows import lines_with_text
 from bert_tf.inference.sentence_vectors import pooling_of
 from bert_tf.plots.theme import escape
 from pages.representations.snippets.sentence_similarity import snippet
@@ -97,10 +98,12 @@ def _sentences():
         placeholder="One on each line.",
         **state.bind_setting("sentence_similarity.lines", "w_sentence_similarity_lines", _EXAMPLE),
     )
-    lines = [line.strip()[: limits.max_row_characters] for line in (typed or "").splitlines() if line.strip()]
+    lines = lines_with_text(typed or "")
     if len(lines) > limits.max_sentences:
         st.warning(f"The first {count(limits.max_sentences, 'sentence')} are read.", icon=":material/content_cut:")
-    return tuple(lines[: limits.max_sentences])
+    lines = lines[: limits.max_sentences]
+    inputs.warn_cut(sum(len(line) > limits.max_row_characters for line in lines))
+    return tuple(line[: limits.max_row_characters] for line in lines)
 
 
 def _settings(shared):

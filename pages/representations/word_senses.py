@@ -63,6 +63,7 @@ def page():
             f"{'is' if read.left_out == 1 else 'are'} left out.",
             icon=":material/content_cut:",
         )
+    inputs.warn_cut(read.cut)
     shared = inputs.model()
     call = Call.of(occurrences, most=_MOST)
     collected = jobs.result(

@@ -201,6 +201,7 @@ def test_what_is_cut_off_is_said(open_app):
 def test_too_many_masks_are_refused_with_their_number(open_app):
     app = open_app(a="[MASK] " * 9)
     assert "There are 9 masks; at most 6" in page_text(app)
+    assert "There are 9 masks; at most 6" in page_text(open_app(a="[MASK] " * 9, mask="a1,a2"))
     assert component(app, "bars") is None
 
 

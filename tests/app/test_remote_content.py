@@ -61,3 +61,7 @@ def test_a_bare_address_in_a_label_is_no_link(label):
 
 def test_other_texts_are_escaped_as_before():
     assert escape_markdown("a*b: www x") == r"a\*b\: www x"
+
+
+def test_what_is_written_from_right_to_left_is_kept_apart():
+    assert escape_markdown("שלום!") == "\u2068שלום\\!\u2069" and escape_markdown("é!") == "é\\!"

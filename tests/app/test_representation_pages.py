@@ -458,7 +458,8 @@ def test_what_is_missing_for_own_sentences_is_said(open_app):
 
 def test_typed_lines_are_read_with_and_without_a_sense():
     read = word_senses.read("river | On the bank.\n\n money|The bank.\nBank only", 2, 8)
-    assert read == word_senses.Sentences(("On the b", "The bank"), ("river", "money"), 1)
+    assert read == word_senses.Sentences(("On the b", "The bank"), ("river", "money"), left_out=1, cut=2)
+    assert word_senses.read("One\u2028line.\n\u200b\nTwo.", 9, 99).texts == ("One\u2028line.", "Two.")
     for word in word_senses.WORDS:
         actual = word_senses.read(word_senses.example(word), 100, 2000)
         assert len(set(actual.senses)) >= 2 and all(word in text.lower() for text in actual.texts)

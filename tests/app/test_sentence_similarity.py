@@ -41,6 +41,15 @@ def test_a_file_is_searched_for_the_most_similar_texts(open_app, bert):
     np.testing.assert_allclose(actual["cosine"], [one.similarity for one in expected.nearest[0]], atol=1e-4)
 
 
+def test_a_sentence_that_is_cut_is_told_and_lines_end_as_in_the_field(open_app):
+    app = open_app(page="sentence_similarity")
+    lines = "The cat " * 300 + "\nA dog.\u2028It ran.\n\u200b"
+    app.text_area(key="w_sentence_similarity_lines").set_value(lines).run()
+    app = run_until_done(app)
+    assert "1 sentence is longer than 2,000 characters: its end is left out." in page_text(app)
+    assert array(figure(app, 0)[0]["z"]).shape == (2, 2)
+
+
 def test_one_sentence_is_too_few_without_a_file(open_app):
     app = open_app(page="sentence_similarity", **{"sentence_similarity.lines": "The cat."})
     assert "Type at least two sentences" in page_text(app) and not app.exception

@@ -50,6 +50,55 @@ def test_the_example_of_a_task_goes_along_too(with_tasks, open_app):
     assert app.run().button_group(key="w_task_example").proto.set_value
 
 
+def test_a_widget_that_the_last_run_did_not_draw_is_sent_its_value(open_app):
+    """A file that replaces another: the run between the two has none, and ends before the choices."""
+    app = open_app(**PAIR, page="dataset")
+
+    def is_sent():
+        return app.button_group(key="w_dataset_ask").proto.set_value
+
+    app.run()
+    assert not is_sent()
+    app.session_state["_drawn"] = set()
+    app.run()
+    assert is_sent() and app.button_group(key="w_dataset_ask").value
+    app.run()
+    assert not is_sent()
+
+
+def go_back(app, params):
+    for name in list(app.query_params):
+        del app.query_params[name]
+    for name, value in params.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def test_going_back_keeps_what_was_typed_on_other_pages(open_app, monkeypatch):
+    monkeypatch.setattr("ui.session.state._LATE", 0)
+    app = open_app(**PAIR, page="sentence_similarity")
+    app.text_area(key="w_sentence_similarity_lines").set_value("One of mine.\nAnother one.").run()
+    go_back(app, {**PAIR, "page": "glossary"})
+    assert param(app, "sentence_similarity.lines") is None
+    view = app.session_state["_view"]
+    assert view.page == "glossary" and view.setting("sentence_similarity.lines") == "One of mine.\nAnother one."
+    # The settings of the page itself are those of the address.
+    go_back(app, {**PAIR, "page": "sentence_similarity", "sentence_similarity.pooling": "max"})
+    assert app.text_area(key="w_sentence_similarity_lines").value != "One of mine.\nAnother one."
+
+
+def test_going_back_keeps_a_text_that_is_too_long_for_a_link(open_app, monkeypatch):
+    monkeypatch.setattr("ui.session.state._LATE", 0)
+    app, text = open_app(**PAIR, page="glossary"), "The cat sat. " * 400
+    go_back(app, {**PAIR, "page": "predict"})
+    app.text_area(key="w_text_a").set_value(text).run()
+    assert param(app, "a") == ""
+    address = {name: param(app, name) for name in app.query_params}
+    go_back(app, {**PAIR, "page": "glossary"})
+    go_back(app, address)
+    assert app.text_area(key="w_text_a").value == text
+
+
 def test_what_a_visitor_types_is_left_alone(open_app, monkeypatch):
     monkeypatch.setattr("ui.session.state._UNDER_WAY", 0)
     app = open_app(**PAIR)

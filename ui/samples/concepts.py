@@ -2,6 +2,7 @@
 
 import functools
 
+from bert_tf.explain.datasets.text_rows import lines_with_text
 from bert_tf.files import sample_file
 
 #: The folder of the samples, relative to that of all samples.
@@ -39,4 +40,4 @@ def lines(texts, most, max_characters):
 
 def typed(lines):
     """The sentences of a typed text, one on each line."""
-    return tuple(line.strip() for line in lines.splitlines() if line.strip())
+    return tuple(lines_with_text(lines))

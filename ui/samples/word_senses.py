@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+from bert_tf.explain.datasets.text_rows import lines_with_text
 from bert_tf.explain.representations.word_senses import labelled_sentences
 from bert_tf.files import sample_file
 
@@ -16,11 +17,13 @@ class Sentences:
     Attributes:
         texts: the sentences. senses: the sense of each; "" if it is not given.
         left_out: the number of sentences that were not read, as there are too many.
+        cut: the number of those whose end was not read, as they are too long.
     """
 
     texts: tuple[str, ...]
     senses: tuple[str, ...]
     left_out: int = 0
+    cut: int = 0
 
 
 @functools.cache
@@ -37,8 +40,8 @@ def read(typed, most, max_characters):
         typed: the lines. most: the largest number of sentences.
         max_characters: of a sentence; the rest of a longer one is cut off.
     """
-    texts, senses = [], []
-    for sense, text in labelled_sentences(typed.splitlines()):
-        texts.append(text[:max_characters])
-        senses.append(sense[:40])
-    return Sentences(tuple(texts[:most]), tuple(senses[:most]), max(len(texts) - most, 0))
+    labelled = labelled_sentences(lines_with_text(typed))
+    texts = tuple(text[:max_characters] for _, text in labelled[:most])
+    senses = tuple(sense[:40] for sense, _ in labelled[:most])
+    cut = sum(len(text) > max_characters for _, text in labelled[:most])
+    return Sentences(texts, senses, max(len(labelled) - most, 0), cut)

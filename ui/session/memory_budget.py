@@ -5,6 +5,7 @@ the last visitor has gone, all of it is dropped.
 """
 
 import asyncio
+import linecache
 import logging
 import threading
 import time
@@ -165,6 +166,7 @@ def _drop_all():
             app_session.session_state.__init__()  # its `clear` keeps what it knows of the widgets
     memory_budget().drop_all()
     half_precision.release_memory()
+    linecache.clearcache()  # TensorFlow reads its own source files into it
     allocator.give_back()
     _give_back_later()  # what the closed sessions hold is free a moment later
 

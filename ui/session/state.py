@@ -16,11 +16,15 @@ from streamlit.runtime import exists, get_instance
 from ui.samples.examples import FIRST
 from ui.shell.limits import Limits, read_limits
 from ui.shell.server_cache import server_cache
-from ui.shell.view import View, from_params, to_params
+from ui.shell.view import View, from_params, left_out, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
 _OFFERED, _SENT_AT = "_offered", "_sent_at"
 _SENT_VALUES, _RERUN, _REPLACED, _ENDED = "_given", "_again", "_replaced_params", "_ended"
+# The keys of the widgets that this run has drawn, and those of the last complete run.
+_DRAWN, _DRAWN_BEFORE = "_drawn", "_drawn_before"
+# Pairs of the parameters of an address in which a text is left out, and its view; so many of them are kept.
+_SHORTENED, _MOST_SHORTENED = "_shortened", 20
 # For so many seconds a browser may still send the replaced address, with a run that the visitor did not start.
 _LATE = 3.0
 # For so many seconds a browser may still receive the value that a run has sent to a slider or a choice.
@@ -45,10 +49,12 @@ def open_view() -> View:
     # The browser may not have drawn the widget values of an interrupted run: they are sent again.
     if not state.pop(_RERUN, False) and state.get(_ENDED, True):
         state[_SENT_VALUES] = set()
+    if state.get(_ENDED, True):
+        state[_DRAWN_BEFORE] = state.pop(_DRAWN, set())
     state[_ENDED] = False
     fresh = _VIEW not in state
     if fresh or (params and not touched and params != state.get(_WRITTEN) and not _late(params)):
-        state[_VIEW] = from_params(params, limits())
+        state[_VIEW] = from_params(params, limits()) if fresh else _linked(params)
         if fresh and not {"a", "b"} & params.keys():
             correct_view(a=FIRST.a, b=FIRST.b, masks=FIRST.masks)
             if not {"layer", "head"} & params.keys():
@@ -64,7 +70,17 @@ def open_link(query: str) -> None:
     """
     params = dict(urllib.parse.parse_qsl(query.removeprefix("?"), keep_blank_values=True))
     if params and params != st.session_state.get(_WRITTEN):
-        replace_view(from_params(params, limits()))
+        replace_view(_linked(params))
+
+
+def _linked(params):
+    """The view of a link that is opened in this visit: with the texts that this visit has left out of the link, and
+    with the settings of the other pages, which stand in no link."""
+    written = [old for address, old in st.session_state.get(_SHORTENED, ()) if address == params]
+    new = written[-1] if written else from_params(params, limits())
+    others = [one for one in view().settings if not one[0].startswith(f"{new.page}.")]
+    own = [one for one in new.settings if one[0].startswith(f"{new.page}.")]
+    return dataclasses.replace(new, settings=tuple(sorted([*others, *own])))
 
 
 def _late(params) -> bool:
@@ -105,6 +121,9 @@ def write_address() -> None:
     """Write the view into the address bar if it differs from the address. Call it at the end of a run."""
     st.session_state[_ENDED] = True
     params = to_params(view(), limits())
+    if left_out(view(), limits()):
+        shortened = [one for one in st.session_state.get(_SHORTENED, ()) if one[0] != params]
+        st.session_state[_SHORTENED] = [*shortened, (params, view())][-_MOST_SHORTENED:]
     st.session_state[_WRITTEN] = params
     st.session_state[_TOUCHED] = False
     before = st.query_params.to_dict()
@@ -146,6 +165,8 @@ def set_widget(key: str, value, offered=None) -> None:
     A slider with other bounds is a new widget for the browser, and a choice among other labels loses its old one: both
     would show their first value. So the value is sent again when ``offered`` changes.
 
+    A widget that the last run has not drawn, as it waited for a file, is a new one for the browser too.
+
     If the visitor moves a slider while such a value is under way, the browser draws the value that was sent, and the
     page has the visitor's. So for a second after it the visitor's runs send the value of the page too.
 
@@ -155,6 +176,9 @@ def set_widget(key: str, value, offered=None) -> None:
         offered: iterable of the values or labels that the widget offers; None if they never change.
     """
     sent = st.session_state.setdefault(_SENT_VALUES, set())
+    st.session_state.setdefault(_DRAWN, set()).add(key)
+    if key not in st.session_state.get(_DRAWN_BEFORE, ()):
+        sent.add(key)
     if offered is not None:
         before = st.session_state.setdefault(_OFFERED, {})
         offered = tuple(offered)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from bert_tf.explain.datasets.text_rows import lines_with_text
 from bert_tf.plots.numbers import percent
 from ui.samples.examples import is_example
 from ui.session import model_store, state
@@ -185,7 +186,7 @@ def record(settings, a, b):
     if settings.task == "answer":
         return {"question": a, "passage": b, "curves": True}
     if settings.task == "choose":
-        return {"context": a, "choices": [line.strip() for line in b.splitlines() if line.strip()][:_MOST_CHOICES]}
+        return {"context": a, "choices": lines_with_text(b)[:_MOST_CHOICES]}
     if settings.task == "tag":
         return {"text": a}
     both = settings.pair or settings.pair is None and b.strip()

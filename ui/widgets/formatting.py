@@ -136,10 +136,19 @@ _ADDRESS = re.compile(r"https?:(?=//)|www(?=\.)|@", re.IGNORECASE)
 _WORD_JOINER = "\u2060"  # invisible, without width
 
 
+_ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"  # of a text with a direction of its own, in a line of another
+
+
 def escape_markdown(text):
-    """A text or a token with its Markdown characters escaped; a word joiner keeps an address from becoming a link."""
+    """A text or a token with its Markdown characters escaped.
+
+    A word joiner keeps an address from becoming a link, and what is written from right to left is kept apart from the
+    line around it, whose numbers and quotation marks it would draw into itself.
+    """
     text = _ADDRESS.sub(lambda match: match[0] + _WORD_JOINER, text)
-    return "".join("\\" + letter if letter in "\\`*_{}[]()<>#+-.!|~$:&" else letter for letter in text)
+    escaped = "".join("\\" + letter if letter in "\\`*_{}[]()<>#+-.!|~$:&" else letter for letter in text)
+    has_own_direction = any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+    return f"{_ISOLATE}{escaped}{_END_OF_ISOLATE}" if has_own_direction else escaped
 
 
 def bold(text):

@@ -56,12 +56,11 @@ def encoded_texts(strip=True, linked=False):
 def masked_positions(shared, encoding):
     """The token positions of the view's masks; None, with a warning on the page, if there are too many masks."""
     positions = token_positions(encoding, state.view().masks)
-    typed = sum(int(token_id) == shared.tokenizer.mask_id for token_id in encoding.token_ids)
-    most = state.limits().max_masks
-    if typed + len(positions) > most:
+    typed = [at for at, token_id in enumerate(encoding.token_ids) if int(token_id) == shared.tokenizer.mask_id]
+    masks, most = len({*typed, *positions}), state.limits().max_masks
+    if masks > most:
         st.warning(
-            f"There are {typed + len(positions)} masks; at most {most} are predicted at once here. "
-            "Unmask some, or shorten the text.",
+            f"There are {masks} masks; at most {most} are predicted at once here. Unmask some, or shorten the text.",
             icon=":material/filter_alt:",
         )
         return None
@@ -223,6 +222,18 @@ def warn_truncated(encoding, side_name=""):
             f" once: {' and '.join(cut)} at the end {'are' if sum(encoding.truncated) > 1 else 'is'} left out.",
             icon=":material/content_cut:",
         )
+
+
+def warn_cut(sentences):
+    """Draw a warning if so many typed sentences are longer than one may be, so that their ends are left out."""
+    if sentences:
+        most = state.limits().max_row_characters
+        rest = (
+            "is longer than {most:,} characters: its end is"
+            if sentences == 1
+            else "are longer than {most:,} characters: their ends are"
+        )
+        st.warning(f"{count(sentences, 'sentence')} {rest.format(most=most)} left out.", icon=":material/content_cut:")
 
 
 def option_choice(option, label, values, setting, key, **more):

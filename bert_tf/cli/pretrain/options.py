@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strategy",
         default="auto",
         metavar="NAME",
-        help="auto, one, mirrored (all GPUs here), multiworker (by TF_CONFIG) or tpu",
+        help="auto (default), one, mirrored (all GPUs here), multiworker (by TF_CONFIG) or tpu",
     )
     parser.add_argument(
         "--accumulate",
@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision",
         default="float32",
-        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16 or "
+        help="float32 (default), bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16 or "
         "mixed_float16 (with a loss scale)",
     )
     parser.add_argument(
@@ -129,7 +129,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--save-every", type=whole_number(1), default=500, help="steps between checkpoints (default 500)"
     )
     parser.add_argument(
-        "--keep", type=whole_number(1), default=2, metavar="N", help="checkpoints to keep: the newest N and the best"
+        "--keep",
+        type=whole_number(1),
+        default=2,
+        metavar="N",
+        help="checkpoints to keep: the newest N and the best (default 2)",
     )
     parser.add_argument(
         "--snapshots",
@@ -139,7 +143,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stop-after", type=whole_number(1), metavar="STEP", help="save and stop at this step; resume later"
     )
-    parser.add_argument("--log-every", type=whole_number(1), default=50, help="steps between lines of the log")
+    parser.add_argument(
+        "--log-every", type=whole_number(1), default=50, help="steps between lines of the log (default 50)"
+    )
     parser.add_argument("--log-to", choices=TRACKERS, help="also send the log to this tracker")
     parser.add_argument("--max-documents", type=whole_number(1), metavar="N", help="use only the first N documents")
     parser.add_argument("--corpus", metavar="DIR", help="folder of the tokenized text (default: in --output)")

@@ -24,7 +24,7 @@ def add_precision_argument(parser: argparse.ArgumentParser) -> None:
         "--precision",
         default="float32",
         metavar="P",
-        help="precision of the computation: float32 (default) or a lower one that the runtime supports",
+        help="precision of the computation: float32 (default), bfloat16 or int8",
     )
 
 

@@ -42,6 +42,8 @@ def run_on_runner(job: Job, args: argparse.Namespace) -> int:
 
     done = run_pipeline(job, args.input, args.output, args.runner, args.runner_options.split())
     if done["bad"] or not args.quiet:
+        counts = (done["rows"], "row"), (len(done["parts"]), "file")
         bad = f", {done['bad']:,} bad" if done["bad"] else ""
-        print(f"{done['rows']:,} rows{bad}, in {len(done['parts']):,} files in {args.output}.", file=sys.stderr)
+        rows, files = (f"{number:,} {noun}{'s' * (number != 1)}" for number, noun in counts)
+        print(f"{rows}{bad}, in {files} in {args.output}.", file=sys.stderr)
     return BAD_INPUTS if done["bad"] else 0

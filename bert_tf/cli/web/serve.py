@@ -5,6 +5,7 @@ import dataclasses
 import socket
 import sys
 
+from bert_tf.cli.shared.model import add_precision_argument
 from bert_tf.errors import InputError
 from bert_tf.serving.limits import ServiceLimits
 from bert_tf.startup import quiet_tensorflow
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="name of the model that is loaded first and asked by default (default: the first of --offer, else Base)",
     )
     parser.add_argument("--offer", nargs="+", metavar="M", help="names of the models that may be asked (default: all)")
-    parser.add_argument("--precision", default="float32", metavar="P", help="precision of the computation")
+    add_precision_argument(parser)
     parser.add_argument("--address", default="127.0.0.1", metavar="A", help="address to listen at (default 127.0.0.1)")
     parser.add_argument("--port", type=whole_number(1, 65535), default=8600, metavar="N", help="port (default 8600)")
     parser.add_argument("--base-path", default="", metavar="PATH", help="path behind a reverse proxy, such as /api")

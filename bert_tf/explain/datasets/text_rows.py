@@ -238,6 +238,16 @@ def lines_of(text: str) -> list[str]:
     return re.split("\r\n|[\r\n]", text)
 
 
+def lines_with_text(text: str) -> list[str]:
+    """The lines of a text as `lines_of`, without spaces around them and without those that show nothing."""
+    lines = map(str.strip, lines_of(text))
+    return [line for line in lines if any(map(_shows, line))]
+
+
+def _shows(letter):
+    return not letter.isspace() and unicodedata.category(letter) not in ("Cc", "Cf")
+
+
 def texts_of_file(path: str) -> tuple[str, ...]:
     """The first text of every row of a file, of any number and length; "-" is standard input.
 

@@ -6,8 +6,8 @@ Dimension legend: P masks, V vocabulary, L layers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Optional
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bert_tf.tokenizers.base import BaseTokenizer
 
 
+_COMMON: WeakKeyDictionary[BaseTokenizer, WeakKeyDictionary[BaseTokenizer, CommonVocabulary]] = WeakKeyDictionary()
 #: The option for the second model of a comparison.
 OTHER_MODEL = Option("other", "name or folder of the other model", model=True, required=True, metavar="M")
 
@@ -149,16 +150,14 @@ def _replaced_difference(trace_a, trace_b):
 
 
 def common_vocabulary(tokenizer_a: BaseTokenizer, tokenizer_b: BaseTokenizer) -> CommonVocabulary:
-    """The `CommonVocabulary` of two tokenizers; the last four are cached."""
-    return _common(
-        (tokenizer_a.spellings, tokenizer_a.lower_case, tokenizer_a.special_ids),
-        (tokenizer_b.spellings, tokenizer_b.lower_case, tokenizer_b.special_ids),
-    )
-
-
-@lru_cache(maxsize=4)
-def _common(vocabulary_a, vocabulary_b):
-    return CommonVocabulary(vocabulary_a, vocabulary_b)
+    """The `CommonVocabulary` of two tokenizers. It is kept as long as both of them are."""
+    others = _COMMON.setdefault(tokenizer_a, WeakKeyDictionary())
+    if tokenizer_b not in others:
+        others[tokenizer_b] = CommonVocabulary(
+            (tokenizer_a.spellings, tokenizer_a.lower_case, tokenizer_a.special_ids),
+            (tokenizer_b.spellings, tokenizer_b.lower_case, tokenizer_b.special_ids),
+        )
+    return others[tokenizer_b]
 
 
 class CommonVocabulary:

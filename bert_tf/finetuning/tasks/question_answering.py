@@ -75,21 +75,21 @@ class QuestionAnswering(Task):
             type=int,
             default=_DEFAULTS["stride"],
             metavar="N",
-            help="step of the window over a long passage, in pieces",
+            help="step of the window over a long passage, in pieces (default %(default)s)",
         )
         parser.add_argument(
             "--question-length",
             type=int,
             default=_DEFAULTS["question_length"],
             metavar="N",
-            help="maximum length of a question, in pieces",
+            help="maximum length of a question, in pieces (default %(default)s)",
         )
         parser.add_argument(
             "--answer-length",
             type=int,
             default=_DEFAULTS["answer_length"],
             metavar="N",
-            help="maximum length of an answer, in pieces",
+            help="maximum length of an answer, in pieces (default %(default)s)",
         )
 
     def read(

@@ -64,9 +64,14 @@ class TokenClassification(Task):
             help=f"label column: in CoNLL-U {', '.join(CONLLU_COLUMNS)} (default upos), "
             "in CoNLL its number from 1 (default: the last)",
         )
-        parser.add_argument("--words-field", default="words", metavar="NAME", help="field of the words in JSON lines")
         parser.add_argument(
-            "--labels-field", default="labels", metavar="NAME", help="field of the labels in JSON lines"
+            "--words-field", default="words", metavar="NAME", help="field of the words in JSON lines (default words)"
+        )
+        parser.add_argument(
+            "--labels-field",
+            default="labels",
+            metavar="NAME",
+            help="field of the labels in JSON lines (default labels)",
         )
         parser.add_argument(
             "--documents",
@@ -78,7 +83,9 @@ class TokenClassification(Task):
     def add_training_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--crf", action="store_true", help="a linear-chain CRF over the labels")
         parser.add_argument(
-            "--pieces", default="first", help="pieces with the label of the word: first, or all (B-X continued by I-X)"
+            "--pieces",
+            default="first",
+            help="pieces with the label of the word: first (default), or all (B-X continued by I-X)",
         )
         parser.add_argument(
             "--stride",

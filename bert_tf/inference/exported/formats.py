@@ -93,12 +93,12 @@ def _write_openvino(bert, folder, dtype):
 
 
 def _write_onnx(bert, folder, dtype):
-    import onnx
-
     from bert_tf.inference.exported.onnx_model import to_onnx
     from bert_tf.inference.exported.openvino_model import export_graph
 
     model = to_onnx(export_graph(bert, dtype == "int8"))
+    import onnx  # here, so that the error message of `to_onnx` comes first
+
     # A file of this format holds at most 2 GB: larger weights are stored beside it.
     large = sum(len(tensor.raw_data) for tensor in model.graph.initializer) > 1_900_000_000
     onnx.save(model, folder / "model.onnx", save_as_external_data=large, location="model.onnx.data")
@@ -225,8 +225,10 @@ def _run_openvino(folder, batch):
 
 
 def _run_onnx(folder, batch):
-    import onnxruntime
-
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise CheckpointError("Running ONNX needs the package onnxruntime: `pip install onnxruntime`.") from error
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
     known = {value.name for value in session.get_inputs()}
     names = [value.name for value in session.get_outputs()]

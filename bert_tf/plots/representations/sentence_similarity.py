@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bert_tf.explain.representations.sentence_similarity import SentenceSimilarity
 
 _MOST_LETTERS = 60
-_MOST_NUMBERS = 12  # sentences whose cosines are written into the cells
+_MOST_NUMBERS = 7  # sentences whose cosines are written into the cells; with more they overlap on a phone
 _MOST_SENTENCES = 6
 
 

@@ -20,6 +20,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import read_json, write_json
 
 TRACKERS = ("mlflow", "wandb")
+_PACKAGES = {"mlflow": "mlflow-skinny"}  # of a tracker, where it has another name
 _FILE = "tracker.json"
 _NAME = "bert_tf"  # of the experiment or project, if the tracker's settings name none
 _LONGEST_PARAMETER = 6000  # characters of a value that MLflow keeps
@@ -82,7 +83,7 @@ def check_tracker(name: str | None) -> None:
         import_module(name)
     except ImportError as error:
         raise InputError(
-            f"--log-to {name} needs its package ({error}); install it with `pip install 'bert-tf[trackers]'`."
+            f"--log-to {name} needs its package ({error}): `pip install {_PACKAGES.get(name, name)}`."
         ) from error
 
 

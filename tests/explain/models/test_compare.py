@@ -1,5 +1,8 @@
 """Two models on one input."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -47,6 +50,15 @@ def test_folding_adds_up_the_cases_of_a_word(tiny_bert, other_bert):
     mask = np.zeros(tiny_bert.tokenizer.vocab_size)
     mask[tiny_bert.tokenizer.mask_id] = 1.0
     assert common.project_a(mask)[1] == 1.0
+
+
+def test_a_common_vocabulary_is_kept_as_long_as_its_tokenizers():
+    one, other = make_bert().tokenizer, make_bert(layers=1).tokenizer
+    common = weakref.ref(common_vocabulary(one, other))
+    assert common_vocabulary(one, other) is common()
+    del other
+    gc.collect()
+    assert common() is None
 
 
 def test_masks_are_matched_by_their_place_in_the_text(tiny_bert, other_bert):
