@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 import warnings
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from bert_tf.checkpoints.formats.keras_nlp_backbone import task_of_preset
 from bert_tf.checkpoints.formats.kerashub import is_preset, own_entries, preset_config
 from bert_tf.errors import CheckpointError, TaskError
 from bert_tf.files import read_json
+from bert_tf.tokenizers.vocabulary import CONFIG_FILE
 
 if TYPE_CHECKING:
     from bert_tf.architectures.architecture import Architecture
@@ -30,6 +32,7 @@ POOLINGS = ("cls", "mean", "attention", "max")
 SIMILARITY_POOLINGS = ("mean", "first", "max")
 LOWER_IS_BETTER = ("mean_squared_error",)
 FILE = "task.json"
+SHORTEST = 8  # tokens: the least that a fine-tuned model reads
 #: The file of sentence-transformers that names the modules of a model.
 MODULES_FILE = "modules.json"
 #: Switch of the Pooling module -> the word for it in the setting "pooling_mode" of newer versions.
@@ -98,8 +101,8 @@ class TaskSettings:
             raise TaskError(f"There is no pooling {self.pooling!r}; choose from {', '.join(poolings)}.")
         if self.multi_label and self.regression:
             raise TaskError("A task is either multi_label or regression, not both.")
-        if not isinstance(self.max_length, int) or self.max_length < 8:
-            raise TaskError(f"max_length is {self.max_length!r}; it must be a whole number of at least 8.")
+        if not isinstance(self.max_length, int) or self.max_length < SHORTEST:
+            raise TaskError(f"max_length is {self.max_length!r}; it must be a whole number of at least {SHORTEST}.")
         if not all(isinstance(label, str) for label in self.labels):
             raise TaskError(f"The labels must be strings, not {self.labels!r:.80}.")
         if len(set(self.labels)) < len(self.labels):
@@ -275,8 +278,9 @@ def similarity_settings(folder: str | Path) -> TaskSettings | None:
     pooling_settings = read_json(paths[1] / "config.json")
     modes = [word for name, word in POOLING_MODES.items() if pooling_settings.get(name)]
     if "pooling_mode" in pooling_settings:  # newer versions
-        modes = [pooling_settings["pooling_mode"]]
-    if len(modes) != 1 or modes[0] not in POOLINGS_OF_MODES:
+        mode = pooling_settings["pooling_mode"]
+        modes = mode if isinstance(mode, list) else [mode]
+    if len(modes) != 1 or str(modes[0]) not in POOLINGS_OF_MODES:
         return _encoder_only(path, f"the pooling {' and '.join(map(str, modes)) or 'none'}")
     library_settings = folder / "config_sentence_transformers.json"
     prompt = read_json(library_settings).get("default_prompt_name") if library_settings.is_file() else None
@@ -288,17 +292,28 @@ def similarity_settings(folder: str | Path) -> TaskSettings | None:
         )
     encoder = paths[0] / "sentence_bert_config.json"
     values = read_json(encoder) if encoder.is_file() else {}
-    config = read_json(paths[0] / "config.json")
-    most = _most_tokens(ARCHITECTURES.get(str(config.get("model_type", "bert"))), config)
     return TaskSettings(
         "similarity",
         pooling=POOLINGS_OF_MODES[modes[0]],
         regression=True,
         pair=True,
-        max_length=min(values.get("max_seq_length") or most, most),
+        max_length=_tokens_read(paths[0], encoder, values.get("max_seq_length")),
         metric="spearman",
         extra={"normalize": kinds[2:] == ["Normalize"], "lower_case": bool(values.get("do_lower_case"))},
     )
+
+
+def _tokens_read(folder, path, stated):
+    """How many tokens sentence-transformers reads: as its settings state, else the most of its tokenizer and model."""
+    config = read_json(folder / "config.json")
+    most = _most_tokens(ARCHITECTURES.get(str(config.get("model_type", "bert"))), config)
+    if stated is None:
+        path = folder / CONFIG_FILE
+        stated = read_json(path).get("model_max_length") if path.is_file() else None
+    length = min(stated, most) if isinstance(stated, int) and stated > 0 else most
+    if isinstance(stated, str) or length < SHORTEST:
+        raise TaskError(f"{path} lets the model read {stated!r} tokens; it must be a number of at least {SHORTEST}.")
+    return length
 
 
 def _encoder_only(path, what):
@@ -361,8 +376,13 @@ def _from_config(path):
         labels = tuple(str(names[str(index)]) for index in range(len(names)))
     except (KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: id2label must name the labels 0 to {len(names) - 1}.") from error
+    if len(set(labels)) < len(labels):
+        repeated = Counter(labels).most_common(1)[0][0]
+        raise CheckpointError(f"{path}: id2label has the label {repeated!r} twice; give one of them another name.")
     kind = config.get("problem_type")
     regression = task == "classify" and (kind == "regression" or kind is None and len(labels) == 1)
+    if regression and len(labels) > 1:
+        raise _not_supported(path, config, task, architecture, f"a regression of {len(labels)} values")
     settings = TaskSettings(
         task,
         labels if task in ("classify", "tag") and not regression else (),
@@ -399,8 +419,12 @@ def _check_form(path, config, task, architecture):
     if architecture.attention_direction != "bidirectional":
         other = [f"model_type {architecture.model_type!r}"]
     if other:
-        raise TaskError(
-            f"{path}: the head of {config['architectures'][0]} has a form that is not supported ({', '.join(other)}). "
-            f'To read the encoder alone, set "architectures" to ["{architecture.transformers_class(())}"]; to {task} '
-            "with it, fine-tune it here."
-        )
+        raise _not_supported(path, config, task, architecture, ", ".join(other))
+
+
+def _not_supported(path, config, task, architecture, form):
+    encoder = (architecture or ARCHITECTURES["bert"]).transformers_class(())
+    return TaskError(
+        f"{path}: the head of {config['architectures'][0]} has a form that is not supported ({form}). To read the "
+        f'encoder alone, set "architectures" to ["{encoder}"]; to {task} with it, fine-tune it here.'
+    )

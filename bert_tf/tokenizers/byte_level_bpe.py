@@ -8,6 +8,7 @@ those of the Rust library: letters, digits and punctuation are separate words. S
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 from tokenizers import Tokenizer as RustTokenizer
 from tokenizers import decoders, models, pre_tokenizers, processors
@@ -61,11 +62,24 @@ class ByteLevelTokenizer(RustBackedTokenizer):
         if missing:
             raise VocabularyError(f"{vocabulary} has no token {', '.join(missing)}, which the model needs.")
         mark_special(rust, tokens, mask=tokens[-1])
+        if any(character not in ids for character in _BYTES):
+            raise VocabularyError(
+                f"{vocabulary} has no token for some of the 256 bytes, so it is no byte-level vocabulary. Of another "
+                "kind tokenizer.json is read, which Transformers writes for fast tokenizers."
+            )
         _, _, cls_token, sep_token, _ = tokens
         rust.post_processor = processors.RobertaProcessing(
             (sep_token, ids[sep_token]), (cls_token, ids[cls_token]), True, add_prefix_space
         )
         return cls(rust.to_str(), tokens)
+
+    def with_prefix_space(self, is_added: bool) -> Self:
+        """Return this tokenizer with a space put before the text, or without."""
+        if getattr(self._rust.pre_tokenizer, "add_prefix_space", is_added) == is_added:
+            return self
+        rust = RustTokenizer.from_str(self._rust.to_str())
+        rust.pre_tokenizer = pre_tokenizers.ByteLevel(is_added, use_regex=rust.pre_tokenizer.use_regex)
+        return self._with_pipeline(rust, self.vocab)
 
     def show(self, piece: str) -> str:
         r"""Return the text that a piece's bytes spell; bytes of an incomplete character are written as \xNN."""

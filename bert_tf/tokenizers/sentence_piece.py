@@ -72,6 +72,11 @@ class SentencePieceTokenizer(RustBackedTokenizer):
         pair = "{first}:0 $A:0 {last}:0 $B:1 {last}:1"
         return _rust_from_proto(proto, vocabulary, tokens, steps, pair)
 
+    def _further_settings(self):
+        stated = {"do_lower_case": (self.lower_case, True), "keep_accents": (not self._drops_marks, False)}
+        is_alberts = self.transformers_class == SentencePieceTokenizer.transformers_class
+        return {name: value for name, (value, default) in stated.items() if is_alberts and value != default}
+
     def show(self, piece: str) -> str:
         """Return the text of a piece, with the space symbol replaced by a space."""
         return piece.replace(_SPACE, " ")

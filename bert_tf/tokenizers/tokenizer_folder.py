@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from bert_tf.errors import VocabularyError
 from bert_tf.tokenizers import vocabulary as vocabularies
 from bert_tf.tokenizers.base import BaseTokenizer
 from bert_tf.tokenizers.byte_level_bpe import MERGES_FILE, VOCABULARY_FILE, ByteLevelTokenizer, ModernBertTokenizer
@@ -15,6 +16,7 @@ from bert_tf.tokenizers.sentence_piece import (
     XlmRobertaTokenizer,
 )
 from bert_tf.tokenizers.wordpiece import Tokenizer
+from bert_tf.tokenizers.wordpiece_files import GENERIC_CLASSES, optional_json
 
 _PIECES: tuple[type[SentencePieceTokenizer], ...] = (
     SentencePieceTokenizer,
@@ -22,6 +24,15 @@ _PIECES: tuple[type[SentencePieceTokenizer], ...] = (
     CamembertTokenizer,
     DebertaTokenizer,
 )
+
+# Transformers' classes whose files without tokenizer.json are read as they read them.
+_KNOWN_CLASSES = {
+    ByteLevelTokenizer.transformers_class,
+    *(kind.transformers_class for kind in _PIECES),
+    *(f"{name}Tokenizer" for name in ("Bert", "ConvBert", "DistilBert", "Electra", "LayoutLM", "Longformer", "Lxmert")),
+    *(f"{name}Tokenizer" for name in ("MobileBert", "RetriBert", "SqueezeBert")),
+    *GENERIC_CLASSES,
+}
 
 
 def read_tokenizer(folder: str | Path) -> BaseTokenizer:
@@ -44,20 +55,29 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
     """
     folder = Path(folder)
     settings = folder / vocabularies.RUST_FILE
+    config = optional_json(folder / vocabularies.CONFIG_FILE)
+    named = _named_class(folder, config)
     if settings.is_file():
         tokenizer_class = _class_of(vocabularies.read_json(settings))
         if tokenizer_class is not None:
-            return tokenizer_class.from_settings(settings, special_tokens_of(folder))
+            tokenizer = tokenizer_class.from_settings(settings, special_tokens_of(folder))
+            if type(tokenizer) is ByteLevelTokenizer and named not in GENERIC_CLASSES:
+                # Transformers' RobertaTokenizer takes it from its settings, and without them adds none.
+                tokenizer = tokenizer.with_prefix_space(bool(config.get("add_prefix_space", False)))
+            return tokenizer.with_tokens_of(folder)
+    elif named and named not in _KNOWN_CLASSES:
+        raise VocabularyError(
+            f"{folder} names the tokenizer {named}, whose files are not read. If it has a fast tokenizer, save that "
+            f"one with Transformers: it writes {vocabularies.RUST_FILE}, which is read."
+        )
     elif not (folder / vocabularies.VOCABULARY_FILE).is_file():
-        config_path = folder / vocabularies.CONFIG_FILE
-        config = vocabularies.read_json(config_path) if config_path.is_file() else {}
         if (folder / VOCABULARY_FILE).is_file() and (folder / MERGES_FILE).is_file():
             add_prefix_space = bool(config.get("add_prefix_space", False))
             return ByteLevelTokenizer.from_files(
                 folder / VOCABULARY_FILE, folder / MERGES_FILE, special_tokens_of(folder), add_prefix_space
             ).with_tokens_of(folder)
         if (path := _model_file(folder)) is not None:
-            kind = _pieces_class(folder, config, path.name == FAIRSEQ_MODEL_FILE)
+            kind = _pieces_class(folder, named, path.name == FAIRSEQ_MODEL_FILE)
             lower_case = config.get("do_lower_case", kind.default_lower_case)
             keep_accents = config.get("keep_accents", False)
             return kind.from_model(path, special_tokens_of(folder), lower_case, keep_accents).with_tokens_of(folder)
@@ -83,11 +103,15 @@ def _class_of(settings: dict) -> type[RustBackedTokenizer] | None:
     return DebertaTokenizer if is_deberta else SentencePieceTokenizer
 
 
-def _pieces_class(folder: Path, config: dict, is_fairseq: bool) -> type[SentencePieceTokenizer]:
+def _named_class(folder: Path, config: dict) -> str:
+    """Transformers' tokenizer class as the files of a folder name it, without "Fast"; "" if they name none."""
+    named = config.get("tokenizer_class") or optional_json(folder / "config.json").get("tokenizer_class")
+    return named.removesuffix("Fast") if isinstance(named, str) else ""
+
+
+def _pieces_class(folder: Path, named: str, is_fairseq: bool) -> type[SentencePieceTokenizer]:
     """The class for a SentencePiece model: its pieces alone do not tell which ids fairseq gave them."""
-    named = str(config.get("tokenizer_class", "")).removesuffix("Fast")
-    path = folder / "config.json"
-    model_type = vocabularies.read_json(path).get("model_type") if path.is_file() else None
+    model_type = optional_json(folder / "config.json").get("model_type")
     for kind in _PIECES:
         if kind.transformers_class == named or not named and kind.model_type == model_type:
             return kind

@@ -23,8 +23,8 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 def read_vocabulary(path: str | Path, special_tokens: Sequence[str] = SPECIAL_TOKENS) -> tuple[str, ...]:
     """Read a ``vocab.txt``.
 
-    LF and CRLF line ends and a byte-order mark are accepted; they do not change any id. A blank line is the empty
-    token, as in Transformers.
+    LF and CRLF line ends, spaces after a token and a byte-order mark are accepted; they do not change any id. A blank
+    line is a token without letters, as in Transformers.
 
     Args:
         path: str or path. The file.
@@ -44,7 +44,9 @@ def read_vocabulary(path: str | Path, special_tokens: Sequence[str] = SPECIAL_TO
     # Only "\n" (or "\r\n") ends a line: str.splitlines would also cut at U+2028 and U+0085.
     if tokens[-1] == "":
         tokens.pop()
-    return check_vocabulary((token.removesuffix("\r") for token in tokens), str(path), special_tokens)
+    return check_vocabulary(
+        (line.rstrip(" \t\r") or line.removesuffix("\r") for line in tokens), str(path), special_tokens
+    )
 
 
 def _decode(data: bytes, path: Path) -> str:

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import check_text
 from bert_tf.tokenizers import vocabulary as vocabularies
 from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining_marks, load_pipeline
-from bert_tf.tokenizers.wordpiece_files import read_wordpiece_files
+from bert_tf.tokenizers.wordpiece_files import berts_packing, read_wordpiece_files
 
 
 class Tokenizer(BaseTokenizer):
@@ -107,13 +107,8 @@ class Tokenizer(BaseTokenizer):
         return {"vocab": list(vocab), "lower_case_nfd_strip_accents": self.lower_case}
 
     def _with_pipeline(self, rust, vocab):
-        if rust.post_processor is None:  # BERT's own packing, which other readers of the pipeline do not know
-            _, _, first, last, _ = self.special_tokens
-            rust.post_processor = processors.TemplateProcessing(
-                single=f"{first}:0 $A:0 {last}:0",
-                pair=f"{first}:0 $A:0 {last}:0 $B:1 {last}:1",
-                special_tokens=[(first, self.cls_id), (last, self.sep_id)],
-            )
+        if rust.post_processor is None:
+            rust.post_processor = berts_packing(self.special_tokens, vocab)
         make, _ = self._arguments()
         return make(vocab, self.lower_case, pipeline=rust.to_str())
 

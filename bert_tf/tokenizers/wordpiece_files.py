@@ -6,9 +6,12 @@ both for the options that it names, as in Transformers. Source of the formats: T
 
 import copy
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tokenizers import processors
 
 from bert_tf.errors import VocabularyError
 from bert_tf.tokenizers.vocabulary import (
@@ -32,6 +35,8 @@ _OPTIONS = {
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
+#: Transformers' classes that state nothing of how text is cut.
+GENERIC_CLASSES = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")
 _FLAGS = ("single_word", "lstrip", "rstrip")
 _LONGEST_WORD = 100  # BERT's max_input_chars_per_word
 
@@ -62,7 +67,7 @@ def read_wordpiece_files(folder: str | Path) -> WordPieceFiles:
         VocabularyError: a file cannot be used; the message names it.
     """
     folder = Path(folder)
-    config, special_map = (_optional_json(folder / name) for name in (CONFIG_FILE, SPECIAL_FILE))
+    config, special_map = (optional_json(folder / name) for name in (CONFIG_FILE, SPECIAL_FILE))
     specials = tuple(
         _content(config.get(role)) or _content(special_map.get(role)) or token
         for role, token in zip(ROLES, SPECIAL_TOKENS, strict=True)
@@ -91,7 +96,8 @@ def read_wordpiece_files(folder: str | Path) -> WordPieceFiles:
     return WordPieceFiles(vocab, options, specials, json.dumps(pipeline, ensure_ascii=False))
 
 
-def _optional_json(path):
+def optional_json(path: Path) -> dict[str, Any]:
+    """The content of a JSON file; {} if there is no such file."""
     return read_json(path) if path.is_file() else {}
 
 
@@ -127,7 +133,8 @@ def _options(folder, config, data):
         kinds = _kinds(normalizer)
         return {"do_lower_case": "Lowercase" in kinds, "strip_accents": "StripAccents" in kinds}
     options = {option: normalizer[key] for option, key in _OPTIONS.items() if normalizer.get(key) is not None}
-    options |= {option: config[option] for option in _OPTIONS if config.get(option) is not None}
+    if not data or config.get("tokenizer_class") not in GENERIC_CLASSES:  # these take tokenizer.json as it is
+        options |= {option: config[option] for option in _OPTIONS if config.get(option) is not None}
     for option, value in options.items():
         if not isinstance(value, bool):
             raise VocabularyError(f"{folder}: {option} is {value!r} in its tokenizer files, but must be true or false.")
@@ -155,7 +162,7 @@ def added_tokens(folder: Path, ids: dict[str, int], in_pipeline: Any = None) -> 
     Raises:
         VocabularyError: a file of the folder cannot be used.
     """
-    config, special_map = (_optional_json(folder / name) for name in (CONFIG_FILE, SPECIAL_FILE))
+    config, special_map = (optional_json(folder / name) for name in (CONFIG_FILE, SPECIAL_FILE))
     stated = _list(in_pipeline, folder / RUST_FILE)
     decoder = config.get("added_tokens_decoder") or {}
     stated += [{"id": index, **token} for index, token in decoder.items() if isinstance(token, dict)]
@@ -168,7 +175,7 @@ def added_tokens(folder: Path, ids: dict[str, int], in_pipeline: Any = None) -> 
     names = {_content(token) for token in special}
     stated += [
         {"id": index, "content": token, "special": token in names}
-        for token, index in _optional_json(folder / ADDED_FILE).items()
+        for token, index in optional_json(folder / ADDED_FILE).items()
     ]
     stated += [{"content": _content(token), "special": True} for token in special]
     added: dict[str, dict] = {}
@@ -247,6 +254,16 @@ def _is_special_of_bert(token):
     return token["content"] in SPECIAL_TOKENS and plain
 
 
+def berts_packing(special_tokens: Sequence[str], vocab: Sequence[str]) -> processors.TemplateProcessing:
+    """BERT's packing, [CLS] A [SEP] B [SEP] with segment 1 for B, for other readers of a pipeline."""
+    _, _, first, last, _ = special_tokens
+    return processors.TemplateProcessing(
+        single=f"{first}:0 $A:0 {last}:0",
+        pair=f"{first}:0 $A:0 {last}:0 $B:1 {last}:1",
+        special_tokens=[(token, vocab.index(token)) for token in (first, last)],
+    )
+
+
 def _pipeline(data, base_ids, options, vocab, specials, added):
     """The content of a tokenizer.json that gives the folder's tokens."""
     bert = {
@@ -272,4 +289,6 @@ def _pipeline(data, base_ids, options, vocab, specials, added):
     added = [*added, *({"id": vocab.index(t), "content": t, **flags} for t in specials if t not in known)]
     pipeline["model"]["vocab"] = base_ids
     pipeline["added_tokens"] = sorted(added, key=lambda token: token["id"])
+    if pipeline.get("post_processor") is None:
+        pipeline["post_processor"] = json.loads(berts_packing(specials, vocab).__getstate__())
     return {**pipeline, "truncation": None, "padding": None}

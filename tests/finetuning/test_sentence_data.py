@@ -406,6 +406,19 @@ def test_a_config_with_a_value_of_the_wrong_kind_names_the_key(tmp_path, key, va
         read_settings(tmp_path)
 
 
+def test_labels_that_are_equal_and_regressions_of_several_values_are_refused(tmp_path):
+    from bert_tf.errors import CheckpointError
+
+    config = {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}
+    (tmp_path / "config.json").write_text(json.dumps({**config, "id2label": {"0": "A", "1": "B", "2": "A"}}))
+    with pytest.raises(CheckpointError, match="config.json: id2label has the label 'A' twice"):
+        read_settings(tmp_path)
+    three = {"id2label": {"0": "A", "1": "B", "2": "C"}, "problem_type": "regression"}
+    (tmp_path / "config.json").write_text(json.dumps({**config, **three}))
+    with pytest.raises(TaskError, match="a regression of 3 values.*To read the encoder alone"):
+        read_settings(tmp_path)
+
+
 @pytest.mark.parametrize("model_type, most", [("bert", 512), ("roberta", 512)])
 def test_a_config_without_names_of_labels_and_with_nulls_has_the_usual_values(tmp_path, model_type, most):
     name = {"bert": "Bert", "roberta": "Roberta"}[model_type]

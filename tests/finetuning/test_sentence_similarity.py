@@ -107,6 +107,23 @@ def test_all_minilm_is_pooled_as_transformers_pools_it_with_the_published_cosine
     np.testing.assert_allclose([cosines[0, 1], cosines[0, 2], cosines[1, 2]], [0.6660, 0.1046, 0.1411], atol=5e-5)
 
 
+@pytest.mark.parametrize(
+    ("stated", "of_tokenizer", "expected"),
+    [(16, 12, 16), (None, 12, 12), (None, int(1e30), 512), (None, None, 512), ("32", 12, None), (4, 12, None)],
+)
+def test_as_many_tokens_are_read_as_sentence_transformers_reads(folder, tmp_path, stated, of_tokenizer, expected):
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": stated}))
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text()) | {"model_max_length": of_tokenizer}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    if expected is not None:
+        most = json.loads((tmp_path / "config.json").read_text())["max_position_embeddings"]
+        assert read_settings(tmp_path).max_length == min(expected, most)
+        return
+    with pytest.raises(TaskError, match="sentence_bert_config.json lets the model read .* tokens; it must be a number"):
+        read_settings(tmp_path)
+
+
 def test_vectors_of_another_pooling_keep_their_length(bert):
     firsts = np.stack(list(sentence_vectors(bert, TEXTS, "first")))
     np.testing.assert_allclose(firsts, [bert.trace(text).hidden_states[-1][0] for text in TEXTS], atol=1e-6)
@@ -120,6 +137,7 @@ def test_vectors_of_another_pooling_keep_their_length(bert):
         ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "first"),
         ({"pooling_mode_max_tokens": True}, "max"),
         ({"pooling_mode": "mean"}, "mean"),
+        ({"pooling_mode": ["mean"]}, "mean"),
     ],
 )
 def test_poolings(folder, modes, expected):

@@ -203,13 +203,54 @@ def test_a_space_before_the_text_is_kept_when_read_and_saved(files, tmp_path):
                 assert text[slice(*span)] == text[slice(*theirs)].strip()
 
 
+@pytest.mark.parametrize("named", ["RobertaTokenizer", "PreTrainedTokenizerFast", None])
+@pytest.mark.parametrize("in_pipeline", [False, True])
+@pytest.mark.parametrize("in_settings", [False, True, None])
+def test_the_class_that_is_named_decides_on_the_space_before_the_text(named, in_pipeline, in_settings, tmp_path):
+    from transformers import AutoTokenizer
+
+    rust = read_tokenizer(FAMILY / "roberta").with_prefix_space(in_pipeline)
+    rust.save(tmp_path)
+    settings = {"tokenizer_class": named, "add_prefix_space": in_settings}
+    written = {name: value for name, value in settings.items() if value is not None}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(written))
+    (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
+    expected = AutoTokenizer.from_pretrained(tmp_path)("the work").input_ids
+    assert read_tokenizer(tmp_path).encode("the work").token_ids.tolist() == expected
+
+
+def test_a_byte_pair_encoding_of_letters_is_refused(tmp_path):
+    tokens = ["<pad>", "<unk>", "<s>", "</s>", "<mask>", "a", "b</w>", "ab</w>"]
+    (tmp_path / "vocab.json").write_text(json.dumps({token: index for index, token in enumerate(tokens)}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b</w>\n")
+    with pytest.raises(VocabularyError, match="is no byte-level vocabulary"):
+        read_tokenizer(tmp_path)
+
+
+def test_a_cased_albert_is_cased_in_transformers_too(tmp_path):
+    from transformers import AutoTokenizer
+
+    shutil.copy(FAMILY / "albert" / "spiece.model", tmp_path)
+    settings = {"tokenizer_class": "AlbertTokenizer", "do_lower_case": False, "keep_accents": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizer = read_tokenizer(tmp_path)
+    tokenizer.save(tmp_path / "again")
+    (tmp_path / "again" / "config.json").write_text('{"model_type": "albert"}')
+    saved = AutoTokenizer.from_pretrained(tmp_path / "again")
+    for text in ("The Work", "café", "A"):
+        assert saved(text).input_ids == tokenizer.encode(text).token_ids.tolist(), text
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
 @pytest.mark.parametrize("name", ["roberta", "albert", "xlm-roberta", "camembert"])
 @pytest.mark.parametrize("file", ["added_tokens.json", "tokenizer_config.json"])
-def test_tokens_that_files_beside_the_pieces_add_stay_whole(name, file, tmp_path):
+def test_tokens_that_files_beside_the_pieces_add_stay_whole(name, file, pipeline, tmp_path):
     import transformers
 
+    if pipeline:
+        read_tokenizer(FAMILY / name).save(tmp_path)
     for path in (FAMILY / name).glob("*"):
-        if path.suffix != ".safetensors":
+        if path.suffix != ".safetensors" and not pipeline:
             shutil.copy(path, tmp_path)
     rows = read_tokenizer(tmp_path).vocab_size
     values = {"<e1>": rows, "Zürich": rows + 1} if file == "added_tokens.json" else {}

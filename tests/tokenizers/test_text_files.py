@@ -9,7 +9,7 @@ from tokenizers import AddedToken, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.checkpoints.delta import VOCABULARY_FILES
-from bert_tf.tokenizers import Tokenizer, read_tokenizer
+from bert_tf.tokenizers import Tokenizer, VocabularyError, read_tokenizer
 
 HARD = json.loads((Path(__file__).parents[1] / "golden" / "tokenizer.json").read_text())["texts"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -98,6 +98,28 @@ def test_lower_case_that_stands_only_in_tokenizer_json_counts(tmp_path):
         assert read_tokenizer(tmp_path).pipeline is None
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
     assert read_tokenizer(tmp_path).lower_case  # Transformers' settings count more
+    other = {"do_lower_case": True, "tokenizer_class": "PreTrainedTokenizerFast"}  # a class that has no such setting
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(other))
+    assert not read_tokenizer(tmp_path).lower_case
+
+
+def test_spaces_after_a_token_of_the_vocabulary_do_not_count(tmp_path):
+    from transformers import BertTokenizer
+
+    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL, "hello ", "world\t", "a b"]) + "\n")
+    tokenizer = read_tokenizer(tmp_path)
+    assert tokenizer.vocab[5:] == ("hello", "world", "a b")
+    check_equal(tokenizer, BertTokenizer.from_pretrained(tmp_path), ["hello world"])
+
+
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
+def test_a_tokenizer_of_another_kind_is_refused_and_not_guessed(tmp_path, file):
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    (tmp_path / file).write_text('{"tokenizer_class": "BertJapaneseTokenizer"}')
+    with pytest.raises(VocabularyError, match="names the tokenizer BertJapaneseTokenizer, whose files are not read"):
+        read_tokenizer(tmp_path)
+    bert_rust().save(str(tmp_path / "tokenizer.json"))
+    assert read_tokenizer(tmp_path).vocab == tuple(PIECES)
 
 
 def test_added_tokens_of_tokenizer_json_stay_whole(tmp_path):
@@ -131,8 +153,8 @@ ADDING_FILES = {
 
 
 @pytest.mark.parametrize("kind", ADDING_FILES)
-def test_tokens_that_other_files_add_stay_whole(tmp_path, kind):
-    from transformers import BertTokenizer
+def test_tokens_that_other_files_add_stay_whole_and_are_saved_with_berts_packing(tmp_path, kind):
+    from transformers import AutoTokenizer, BertTokenizer
 
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
     for name, values in ADDING_FILES[kind].items():
@@ -140,6 +162,12 @@ def test_tokens_that_other_files_add_stay_whole(tmp_path, kind):
     reference, tokenizer = BertTokenizer.from_pretrained(tmp_path), read_tokenizer(tmp_path)
     check_equal(tokenizer, reference)
     assert tokenizer.vocab_size == len(reference)
+    tokenizer.save(tmp_path / "again")
+    saved = AutoTokenizer.from_pretrained(tmp_path / "again")
+    for texts in (["hello [E1] world"], ["hello", "the world"]):
+        expected = reference(*texts)
+        assert saved(*texts).input_ids == expected.input_ids == tokenizer.encode(*texts).token_ids.tolist()
+        assert saved(*texts).token_type_ids == expected.token_type_ids
 
 
 def test_special_tokens_of_other_names(tmp_path):
