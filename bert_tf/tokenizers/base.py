@@ -160,9 +160,16 @@ class BaseTokenizer:
         """A function and its arguments that make this tokenizer again, without placeholders."""
         raise TypeError(f"{type(self).__name__} cannot be copied: use one of its subclasses.")
 
+    @property
+    def cut_signature(self) -> str | None:
+        """A hash of all that decides how text is cut; None for WordPiece, where `pipeline` and the options say it."""
+        return None
+
     def cuts_alike(self, other: "BaseTokenizer") -> bool:
         """Return whether another tokenizer has the same tokens and cuts text by the same pipeline."""
-        return self.vocab == other.vocab and self.pipeline == other.pipeline
+        return (
+            self.vocab == other.vocab and self.pipeline == other.pipeline and self.cut_signature == other.cut_signature
+        )
 
     def __reduce__(self):
         # For worker processes: only the vocabulary and options are sent; locks and caches are created again.
