@@ -223,6 +223,23 @@ def small_vocabulary(lower_case=False):
     return list(dict.fromkeys([*SPECIAL, *words, *PIECES, *singles, *pieces, *".,;:!?'\"()-"]))
 
 
+def byte_level_tokenizers():
+    """Two byte-level tokenizers of one vocabulary: the second puts a space before the text."""
+    from bert_tf.tokenizers import ByteLevelTokenizer
+
+    files = [TESTS / "golden" / "family" / "roberta" / name for name in ("vocab.json", "merges.txt")]
+    return [ByteLevelTokenizer.from_files(*files, add_prefix_space=prefixed) for prefixed in (False, True)]
+
+
+def save_stopped_run(folder, corpus):
+    """Write what `check_run` reads of a stopped run: a checkpoint, and the manifest of its corpus or records."""
+    from bert_tf.files import write_json
+    from bert_tf.training.checkpoint import Checkpoints
+
+    Checkpoints(folder / "checkpoints").save(2, [], {})
+    write_json(folder / "settings.json", {"settings": {}, "corpus": corpus})
+
+
 def outputs_of(heads):
     """The outputs that a model with these heads can give, in the order of `OUTPUTS`."""
     from bert_tf.model_outputs import NEEDS, OUTPUTS

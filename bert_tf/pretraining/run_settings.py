@@ -80,7 +80,8 @@ def check_run(
                 f"{getattr(args, name)}); give another --output, or the value that the run was started with."
             )
     keys = (
-        [records.manifest]
+        # Earlier versions saved no signature of the tokenizer.
+        [records.manifest, {key: value for key, value in records.manifest.items() if key != "cut_signature"}]
         if records
         else corpus_keys(find_files(args.text), tokenizer, args.max_documents, args.field, args.language)
     )

@@ -74,6 +74,11 @@ class Encoding:
         return len(self.tokens)
 
 
+# The attributes that decide how text is cut and packed, besides `cut_signature`.
+_DECIDING = ("vocab", "special_tokens", "pipeline", "lower_case", "_drops_marks", "tokenize_chinese_chars")
+_DECIDING += ("separators_between", "second_segment")
+
+
 class BaseTokenizer:
     """Text to token ids and back. The subclasses split the text.
 
@@ -160,9 +165,17 @@ class BaseTokenizer:
         """A function and its arguments that make this tokenizer again, without placeholders."""
         raise TypeError(f"{type(self).__name__} cannot be copied: use one of its subclasses.")
 
+    @property
+    def cut_signature(self) -> str | None:
+        """A hash of all that decides how text is cut; None for WordPiece, where `pipeline` and the options say it."""
+        return None
+
     def cuts_alike(self, other: "BaseTokenizer") -> bool:
-        """Return whether another tokenizer has the same tokens and cuts text by the same pipeline."""
-        return self.vocab == other.vocab and self.pipeline == other.pipeline
+        """Return whether another tokenizer has the same tokens, and cuts and packs every text in the same way."""
+        return (
+            all(getattr(self, name, None) == getattr(other, name, None) for name in _DECIDING)
+            and self.cut_signature == other.cut_signature  # last: it takes half a second for a large vocabulary
+        )
 
     def __reduce__(self):
         # For worker processes: only the vocabulary and options are sent; locks and caches are created again.

@@ -4,6 +4,9 @@ Their pieces are shown as text. A piece that begins a word after a space begins 
 piece continues the piece before it ("ing"). Shapes: T tokens.
 """
 
+import functools
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
@@ -69,6 +72,19 @@ class RustBackedTokenizer(BaseTokenizer):
     def spellings(self) -> tuple[str, ...]:
         """The V tokens in BERT's spelling, in order of their ids."""
         return self._spellings
+
+    @functools.cached_property
+    def cut_signature(self) -> str:
+        """The SHA-256 of the normalizer, the pre-tokenizer, the model and the added tokens.
+
+        It does not depend on the files that the tokenizer was read from.
+        """
+        settings = json.loads(self._rust.to_str())
+        steps = [_cutting(settings[part]) for part in ("normalizer", "pre_tokenizer")]
+        # The affixes of a byte-pair encoding are null or empty where it has none.
+        model = {name: value for name, value in settings["model"].items() if value not in (None, "")}
+        facts = json.dumps([*steps, model, settings["added_tokens"]], sort_keys=True)
+        return hashlib.sha256(facts.encode()).hexdigest()
 
     def with_tokens_of(self, folder: Path) -> Self:
         """Return this tokenizer with the tokens that the files of a folder add to its vocabulary.
@@ -174,6 +190,17 @@ class RustBackedTokenizer(BaseTokenizer):
 def spelled(piece: str) -> str:
     """Return a readable piece in BERT's spelling."""
     return piece[1:] if piece.startswith(" ") and len(piece) > 1 else f"##{piece}"
+
+
+def _cutting(part: Any) -> Any:
+    """What cuts text in the JSON of a normalizer or pre-tokenizer; a sequence of one step is this step."""
+    if isinstance(part, list):
+        return [_cutting(step) for step in part]
+    if not isinstance(part, dict):
+        return part
+    kept = {name: _cutting(value) for name, value in part.items() if name != "trim_offsets"}
+    steps = kept.get("normalizers", kept.get("pretokenizers", ()))
+    return steps[0] if len(steps) == 1 else kept
 
 
 def _distinct(raw: Sequence[str], readable: Sequence[str]) -> list[str]:

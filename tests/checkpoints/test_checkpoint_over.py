@@ -15,7 +15,7 @@ from bert_tf.checkpoints.reading import open_folder
 from bert_tf.models import named_variables
 from bert_tf.pretraining.objectives.distillation import build_student
 from tests.architectures.test_architectures import GOLDEN
-from tests.conftest import make_bert
+from tests.conftest import byte_level_tokenizers, make_bert
 
 
 @pytest.fixture
@@ -129,6 +129,16 @@ def test_over_another_modernbert_of_the_name_it_is_refused(monkeypatch, tmp_path
     checkpoints.save(tmp_path / "modern", config, tokenizer, model)
     with pytest.raises(CheckpointError, match="was trained on another modern"):
         checkpoints.read(folder)
+
+
+def test_a_tokenizer_that_cuts_otherwise_than_the_model_below_stays(tmp_path):
+    same, other = byte_level_tokenizers()
+    config, _, model = checkpoints.read(GOLDEN / "roberta")
+    checkpoints.save(tmp_path / "base", config, same, model)
+    for tokenizer in (same, other):
+        folder = save_delta(tmp_path / "student", config, tokenizer, model, tmp_path / "base", open_folder)
+        assert (folder / "tokenizer.json").exists() == (tokenizer is other)
+        assert checkpoints.read(folder)[1].cuts_alike(tokenizer)
 
 
 def test_a_model_of_another_vocabulary_cannot_lie_over_it(teacher, tmp_path):

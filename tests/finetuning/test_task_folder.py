@@ -20,7 +20,7 @@ from bert_tf.finetuning.task_network import build_network, network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.models import named_variables
-from tests.conftest import make_bert
+from tests.conftest import byte_level_tokenizers, make_bert
 from tests.finetuning.conftest import QUICK, finetune
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
@@ -183,6 +183,18 @@ def test_a_delta_has_no_vocabulary_of_any_kind(member, tmp_path, monkeypatch):
     expected = {name: np.asarray(value) for name, value in named_variables(network.bert).items()}
     for name, value in named_variables(again.model).items():
         np.testing.assert_array_equal(np.asarray(value), expected[name], err_msg=name)
+
+
+def test_a_delta_keeps_a_tokenizer_that_cuts_otherwise_than_its_models(tmp_path):
+    same, other = byte_level_tokenizers()
+    config, _, _ = checkpoints.read(FAMILY / "roberta")
+    network = build_network(config, task_type("classify"), SETTINGS)
+    checkpoints.save(tmp_path / "base", config, same, network.bert)
+    network.bert.bert_layers["embeddings"].trainable = False
+    for tokenizer in (same, other):
+        save_task(tmp_path / "delta", config, tokenizer, network, SETTINGS, delta_of=tmp_path / "base")
+        assert (tmp_path / "delta" / "tokenizer.json").exists() == (tokenizer is other)
+        assert bert_tf.load(tmp_path / "delta").tokenizer.cuts_alike(tokenizer)
 
 
 def test_a_delta_over_a_delta_is_refused_before_training(tiny_bert, trained, tmp_path, capsys):

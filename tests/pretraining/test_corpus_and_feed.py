@@ -8,6 +8,7 @@ import json
 import lzma
 import threading
 import tracemalloc
+from argparse import Namespace
 
 import numpy as np
 import pytest
@@ -29,9 +30,10 @@ from bert_tf.pretraining.data.feed import (
     tokens_of_block,
 )
 from bert_tf.pretraining.objectives.masking import choose_targets
+from bert_tf.pretraining.run_settings import check_run
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.training.prefetch import prefetch
-from tests.conftest import small_vocabulary
+from tests.conftest import byte_level_tokenizers, save_stopped_run, small_vocabulary
 
 TOKENIZER = Tokenizer(small_vocabulary(), lower_case=False)
 TEXT = "\n\n".join(
@@ -210,7 +212,8 @@ def test_german_is_split_by_german_rules_and_is_another_corpus_than_in_english(t
 def test_english_corpora_are_found_under_the_key_they_were_made_with(text_file):
     facts = [[text_file.name, text_file.stat().st_size]]
     before = json.dumps([facts, False, None]) + "\n".join(TOKENIZER.vocab)
-    assert corpus_keys([text_file], TOKENIZER)[1] == hashlib.sha256(before.encode()).hexdigest()
+    key, earlier, unsigned = corpus_keys([text_file], TOKENIZER)
+    assert earlier == hashlib.sha256(before.encode()).hexdigest() and key == unsigned
     assert not {*corpus_keys([text_file], TOKENIZER, language="de")} & {*corpus_keys([text_file], TOKENIZER)}
     assert not {*corpus_keys([text_file], TOKENIZER, text_field="de")} & {
         *corpus_keys([text_file], TOKENIZER, language="de")
@@ -227,6 +230,30 @@ def test_a_tokenizer_with_other_settings_makes_another_corpus(tmp_path):
         made.append([words[token] for sentence in corpus.document(0) for token in sentence])
     stripped = ["a", "e", ".", "\u4eba", "\u4eba", "."]
     assert made == [stripped, ["a", "\u00e9", *stripped[2:]], [*stripped[:4], "##\u4eba", "."], stripped]
+
+
+def test_a_byte_level_tokenizer_that_cuts_otherwise_makes_another_corpus(tmp_path):
+    path, made = tmp_path / "text.txt", []
+    path.write_text("the work")
+    for tokenizer in byte_level_tokenizers():
+        corpus = prepare_corpus([path], tokenizer, tmp_path / "corpus")
+        made.append([tokenizer.vocab[token] for token in corpus.document(0)[0]])
+        assert made[-1] == list(tokenizer.tokenize("the work").tokens)
+        prepare_corpus([path], tokenizer, tmp_path / "corpus", progress=pytest.fail)
+    assert made[0] != made[1]
+
+
+def test_a_run_goes_on_only_with_a_tokenizer_that_cuts_alike(text_file, tmp_path):
+    tokenizer, other = byte_level_tokenizers()
+    args = Namespace(objective="mlm", text=[str(text_file)], max_documents=None, field="text", language="en")
+    key, *earlier = corpus_keys([text_file], tokenizer)
+    for saved in earlier:  # they do not say how text was cut
+        save_stopped_run(tmp_path, {"key": saved})
+        check_run(tmp_path, args, other)
+    save_stopped_run(tmp_path, {"key": key})
+    check_run(tmp_path, args, tokenizer)
+    with pytest.raises(ValueError, match="text with other tokens"):
+        check_run(tmp_path, args, other)
 
 
 @pytest.mark.parametrize("manifest", ["", "[]", '{"key"'])
@@ -247,12 +274,14 @@ def test_another_text_of_the_same_name_and_size_is_another_corpus(tmp_path):
         assert actual == [f"The {first} ran.", f"The {last} sat."]
 
 
-def test_a_corpus_of_an_earlier_version_is_not_made_anew(text_file, tmp_path):
-    prepare_corpus([text_file], TOKENIZER, tmp_path)
-    noted = json.loads((tmp_path / "manifest.json").read_text())
-    noted["key"] = corpus_keys([text_file], TOKENIZER)[1]
-    (tmp_path / "manifest.json").write_text(json.dumps(noted))
-    prepare_corpus([text_file], TOKENIZER, tmp_path, progress=pytest.fail)
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, byte_level_tokenizers()[0]])
+def test_a_corpus_of_an_earlier_version_is_not_made_anew(text_file, tmp_path, tokenizer):
+    prepare_corpus([text_file], tokenizer, tmp_path)
+    for earlier in corpus_keys([text_file], tokenizer)[1:]:
+        noted = json.loads((tmp_path / "manifest.json").read_text())
+        noted["key"] = earlier
+        (tmp_path / "manifest.json").write_text(json.dumps(noted))
+        prepare_corpus([text_file], tokenizer, tmp_path, progress=pytest.fail)
 
 
 def test_documents_are_tokenized_by_their_length_and_not_by_their_number(text_file, tmp_path, monkeypatch):

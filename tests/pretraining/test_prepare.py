@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +28,9 @@ from bert_tf.pretraining.data.prepare import prepare
 from bert_tf.pretraining.data.records import FEATURES, decode, encode
 from bert_tf.pretraining.data.records_feed import Records, RecordsFeed
 from bert_tf.pretraining.objectives.masking import MaskSettings
+from bert_tf.pretraining.run_settings import check_run
 from bert_tf.tokenizers import Tokenizer
-from tests.conftest import small_vocabulary
+from tests.conftest import byte_level_tokenizers, save_stopped_run, small_vocabulary
 
 TOKENIZER = Tokenizer(small_vocabulary(), lower_case=False)
 SETTINGS = ExampleSettings(length=32, seed=3)
@@ -610,6 +612,35 @@ def test_another_field_or_another_text_of_the_same_name_and_size_is_another_prep
     earlier = {name: value for name, value in manifest.items() if name not in ("text_field", "file_ends", "sizes")}
     (tmp_path / "body" / "manifest.json").write_text(json.dumps(earlier))
     prepare([path], tmp_path / "body", TOKENIZER, SETTINGS, text_field="body")
+
+
+def test_records_of_a_tokenizer_that_cuts_otherwise_are_refused(texts, tmp_path):
+    tokenizer, other = byte_level_tokenizers()
+    prepare(texts[:1], tmp_path, tokenizer, SETTINGS, shards=2)
+    Records(tmp_path, tokenizer)
+    with pytest.raises(TextError, match="another vocabulary or tokenizer than this model's"):
+        Records(tmp_path, other)
+    with pytest.raises(TextError, match="another preparation .cut_signature differs"):
+        prepare(texts[:1], tmp_path, other, SETTINGS, shards=2)
+    # A folder of an earlier version does not say how text was cut.
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest.pop("cut_signature") == tokenizer.cut_signature
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    Records(tmp_path, other)
+    prepare(texts[:1], tmp_path, other, SETTINGS, shards=2)
+
+
+def test_a_run_goes_on_with_the_records_it_began_with(texts, tmp_path):
+    tokenizer, other = byte_level_tokenizers()
+    prepare(texts[:1], tmp_path / "records", tokenizer, SETTINGS, shards=2)
+    records, args = Records(tmp_path / "records"), Namespace(objective="mlm")
+    manifest = dict(records.manifest)
+    save_stopped_run(tmp_path, {**manifest, "cut_signature": other.cut_signature})
+    with pytest.raises(ValueError, match="text with other tokens"):
+        check_run(tmp_path, args, tokenizer, records)
+    del manifest["cut_signature"]  # as earlier versions saved it
+    save_stopped_run(tmp_path, manifest)
+    check_run(tmp_path, args, tokenizer, records)
 
 
 def test_what_failed_before_its_first_chunk_is_no_reason_against_another_text(texts, tmp_path):

@@ -318,3 +318,65 @@ def test_transformers_file_of_pieces_is_read_as_the_model_is(name, tmp_path):
             assert tokenizer.tokenize(text).ids.tolist() == reference(text, add_special_tokens=False).input_ids
         assert tokenizer.encode("a", "b").token_ids.tolist() == reference("a", "b").input_ids
         (tmp_path / "tokenizer_config.json").unlink(missing_ok=True)
+
+
+def changed(tokenizer, change):
+    """The tokenizer after a change of its JSON."""
+    settings = json.loads(tokenizer._rust.to_str())
+    change(settings)
+    return type(tokenizer)(json.dumps(settings), tokenizer.special_tokens)
+
+
+def test_the_signature_does_not_depend_on_the_files(read, tmp_path):
+    name, tokenizer = read
+    tokenizer.save(tmp_path / "saved")
+    (tmp_path / "alone").mkdir()
+    shutil.copy(tmp_path / "saved" / "tokenizer.json", tmp_path / "alone")
+    for again in (read_tokenizer(tmp_path / "saved"), read_tokenizer(tmp_path / "alone"), copy.deepcopy(tokenizer)):
+        assert again.cuts_alike(tokenizer) and again.cut_signature == tokenizer.cut_signature
+    assert tokenizer.with_rows(tokenizer.vocab_size + 3).cut_signature == tokenizer.cut_signature
+    assert read_tokenizer(FAMILY / "distilbert").cut_signature is None
+
+
+@pytest.mark.parametrize("name", ["roberta", "xlm-roberta"])
+def test_transformers_file_of_the_same_tokenizer_has_the_same_signature(name, tmp_path):
+    import transformers
+
+    tokenizer = read_tokenizer(FAMILY / name)
+    mask = transformers.AddedToken(tokenizer.mask_token, lstrip=True, special=True)  # as released
+    kind = getattr(transformers, tokenizer.transformers_class)
+    kind.from_pretrained(FAMILY / name, mask_token=mask).save_pretrained(tmp_path)
+    assert read_tokenizer(tmp_path).cuts_alike(tokenizer)
+
+
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+def test_what_does_not_cut_text_leaves_the_signature(name):
+    def change(settings):
+        settings |= {"decoder": None, "post_processor": None}
+        settings["truncation"] = {"direction": "Right", "max_length": 9, "strategy": "LongestFirst", "stride": 0}
+        if name == "roberta":
+            settings["pre_tokenizer"]["trim_offsets"] = not settings["pre_tokenizer"]["trim_offsets"]
+
+    tokenizer = read_tokenizer(FAMILY / name)
+    other = changed(tokenizer, change)
+    assert other._rust.to_str() != tokenizer._rust.to_str() and other.cuts_alike(tokenizer)
+
+
+OTHER_CUTS = {
+    "merges": ("roberta", lambda settings: settings["model"]["merges"].reverse()),
+    "space before": ("roberta", lambda settings: settings["pre_tokenizer"].update(add_prefix_space=True)),
+    "normalizer": ("roberta", lambda settings: settings.update(normalizer={"type": "NFC"})),
+    "scores": ("albert", lambda settings: settings["model"]["vocab"][9].__setitem__(1, -1.5)),
+    "accents": ("albert", lambda settings: settings["normalizer"]["normalizers"].pop(3)),
+    "replaced": ("albert", lambda settings: settings["normalizer"]["normalizers"][0].update(content="-")),
+    "added token": ("albert", lambda settings: settings["added_tokens"][4].update(lstrip=False)),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_CUTS)
+def test_tokenizers_of_one_vocabulary_that_cut_otherwise_are_not_alike(kind):
+    name, change = OTHER_CUTS[kind]
+    tokenizer = read_tokenizer(FAMILY / name)
+    other = changed(tokenizer, change)
+    assert other.vocab == tokenizer.vocab and other.cut_signature != tokenizer.cut_signature
+    assert not other.cuts_alike(tokenizer)

@@ -207,6 +207,13 @@ def test_saved_read_again_and_copied(tmp_path, name):
     assert read_tokenizer(tmp_path / "again").pipeline is None  # no file of the earlier save is left
 
 
+def test_options_of_wordpiece_make_another_tokenizer_of_one_vocabulary():
+    tokenizer = Tokenizer(PIECES, lower_case=True)
+    assert tokenizer.cuts_alike(Tokenizer(PIECES, lower_case=True, strip_accents=True))
+    for other in ({"lower_case": False}, {"strip_accents": False}, {"tokenize_chinese_chars": False}):
+        assert not tokenizer.cuts_alike(Tokenizer(PIECES, **{"lower_case": True, **other}))
+
+
 def test_rows_without_a_token_are_named_and_never_found(tokenizers):
     tokenizer = tokenizers["cased"]
     padded = tokenizer.with_rows(tokenizer.vocab_size + 4)

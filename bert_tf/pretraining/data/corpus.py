@@ -309,7 +309,8 @@ def corpus_keys(
 
     Args: as `prepare_corpus`.
 
-    Returns: tuple of two str, the key of a new corpus and the key that earlier versions saved, without the file ends.
+    Returns: tuple of three str, the key of a new corpus and the keys that earlier versions saved: without the file
+        ends, and without the signature of the tokenizer.
     """
     sizes = [(Path(path).name, os.path.getsize(path)) for path in paths]
     ends = [[name, size, ends_digest(path, size)] for path, (name, size) in zip(paths, sizes)]
@@ -320,10 +321,11 @@ def corpus_keys(
     strips_accents = getattr(tokenizer, "strip_accents", None)
     other += [] if strips_accents in (None, tokenizer.lower_case) else [f"strip_accents {strips_accents}"]
     other += [] if getattr(tokenizer, "tokenize_chinese_chars", True) else ["tokenize_chinese_chars False"]
+    signature = [] if tokenizer.cut_signature is None else [tokenizer.cut_signature]
     vocabulary = "\n".join(tokenizer.vocab)
     return tuple(
         hashlib.sha256(
-            (json.dumps([facts, tokenizer.lower_case, max_documents, *other]) + vocabulary).encode()
+            (json.dumps([facts, tokenizer.lower_case, max_documents, *other, *last]) + vocabulary).encode()
         ).hexdigest()
-        for facts in (ends, sizes)
+        for facts, last in ((ends, signature), (sizes, []), (ends, []))
     )

@@ -45,8 +45,8 @@ class Records:
         examples: int. The number of examples.
         vocabulary: str. The hash of the vocabulary.
 
-    Raises: TextError if the preparation is not complete, if the size of a shard has changed, or if the vocabulary is
-        another one.
+    Raises: TextError if the preparation is not complete, if the size of a shard has changed, or if the vocabulary or
+        the tokenizer is another one.
 
     Example:
         records = Records("records")
@@ -74,16 +74,18 @@ class Records:
             self.check_vocabulary(tokenizer)
 
     def check_vocabulary(self, tokenizer: BaseTokenizer) -> None:
-        """Checks the vocabulary of the records.
+        """Checks the tokenizer of the records.
 
         Args:
             tokenizer: the `Tokenizer` of the model to train.
 
-        Raises: TextError if the records were made with another vocabulary.
+        Raises: TextError if the records were made with another vocabulary, or with a tokenizer that cuts text
+            otherwise. The manifests of earlier versions do not say how text was cut.
         """
-        if self.vocabulary != vocabulary_hash(tokenizer):
+        signature = tokenizer.cut_signature
+        if self.vocabulary != vocabulary_hash(tokenizer) or self.manifest.get("cut_signature", signature) != signature:
             raise TextError(
-                f"The records in {self.folder} were made with another vocabulary than this model's; "
+                f"The records in {self.folder} were made with another vocabulary or tokenizer than this model's; "
                 f"prepare the text with --vocab naming this model."
             )
 

@@ -32,7 +32,7 @@ MANIFEST, PROGRESS, TOKEN_COUNTS = "manifest.json", "progress.json", "token_coun
 PREFIX, SUFFIX = "examples", ".tfrecord"
 _SECONDS_BETWEEN_SAVES = 10
 # Keys that the manifests of earlier versions lack; there they are not compared.
-_LATER_KEYS = ("text_field", "file_ends")
+_LATER_KEYS = ("text_field", "file_ends", "cut_signature")
 
 
 def shard_name(number: int, count: int) -> str:
@@ -78,6 +78,7 @@ def settings_manifest(
         "format": 1,
         "settings": settings.to_dict(),
         "vocabulary_sha256": vocabulary_hash(tokenizer),
+        "cut_signature": tokenizer.cut_signature,
         "vocabulary_size": tokenizer.vocab_size,
         "shards": shards,
         "files": [[Path(path).name, size] for path, size in files],
