@@ -75,8 +75,10 @@ class Encoding:
 
 
 # The attributes that decide how text is cut and packed, besides `cut_signature`.
-_DECIDING = ("vocab", "special_tokens", "pipeline", "lower_case", "_drops_marks", "tokenize_chinese_chars")
-_DECIDING += ("separators_between", "second_segment")
+_DECIDING = (
+    *("vocab", "special_tokens", "pipeline", "lower_case", "_drops_marks", "tokenize_chinese_chars"),
+    *("separators_between", "second_segment"),
+)
 
 
 class BaseTokenizer:
