@@ -168,6 +168,7 @@ def _drop_all():
     half_precision.release_memory()
     linecache.clearcache()  # TensorFlow reads its own source files into it
     allocator.give_back()
+    allocator.drop_kernels()
     _give_back_later()  # what the closed sessions hold is free a moment later
 
 

@@ -31,6 +31,7 @@ _NO_TENSORFLOW = (
 # Seconds to wait at most for room where others use the models that take it: longer for that of a Keras model, which is
 # several times as large as a compiled graph. Another background job may take minutes.
 _PATIENCE, _KERAS_PATIENCE = 10.0, 300.0
+_DROPS_OF_KERNELS = 16  # after so many drops of models TensorFlow's kernels are dropped too
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
 
@@ -209,6 +210,7 @@ class ModelStore(LoadedModels):
         super().__init__(budget, read, expected, keep=2, drops_parts=True, patience=_PATIENCE)
         self._loading = _PausedLock(self._loading)
         self._give_back_later, self._has_dropped_model = allocator.GiveBackLater(3.0), False
+        self._times_dropped = 0
 
     @contextlib.contextmanager
     def room(self, size, name, precision, patience=None, waiting=lambda: None):
@@ -238,7 +240,10 @@ class ModelStore(LoadedModels):
         """Give the memory of what was dropped back to the system."""
         if self._has_dropped_model:
             self._has_dropped_model = False
+            self._times_dropped += 1
             allocator.give_back()
+            if self._times_dropped % _DROPS_OF_KERNELS == 0:
+                allocator.drop_kernels()
             self._give_back_later()  # a run of a page may still have used the model
         else:
             allocator.trim()
