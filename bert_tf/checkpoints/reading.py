@@ -81,7 +81,7 @@ def _checked_folder(folder):
     for name, tensor in stored.items():
         if is_of_another_head(name):
             _log.warning(
-                "%s: %s %s is left out: no head of this project has it.", tensor.file, tensor.name, tensor.shape
+                "%s: %s %s is left out: no head of this project reads it.", tensor.file, tensor.name, tensor.shape
             )
     return config, tokenizer, heads, tensors
 
