@@ -145,9 +145,9 @@ def check(
     for name, tensor in tensors.items():
         if name not in expected:
             raise CheckpointError(
-                f"{tensor.file}: {tensor.name} {tensor.shape} is not a tensor of a "
-                f"{config.architecture.title} model with "
-                f"{config.num_hidden_layers} layers and its pre-training heads."
+                f"{tensor.file}: {tensor.name} {tensor.shape} is not a tensor of "
+                f"{config.architecture.with_article} model with {config.num_hidden_layers} layers and its "
+                "pre-training heads."
             )
         if tensor.shape != expected[name]:
             raise CheckpointError(

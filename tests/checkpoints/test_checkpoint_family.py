@@ -18,6 +18,7 @@ from bert_tf.checkpoints.tensor_names import canonical_name, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.parameters import OUTPUT_BIAS, OUTPUT_TABLE, parameter_counts
+from bert_tf.runtime import Runtime
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
 NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
@@ -152,6 +153,51 @@ def test_a_pooler_that_the_classifier_does_not_read_is_left_out(name, prefix, tm
         logits = theirs(input_ids=torch.tensor(ids[None].astype(np.int64))).logits.softmax(-1)[0].numpy()
     prediction = bert.task.predict(["The licence, a work."])[0]
     np.testing.assert_allclose(list(prediction["probabilities"].values()), logits, atol=1e-5, rtol=0)
+
+
+def test_an_albert_with_embeddings_as_wide_as_its_layers_projects_them_too(tmp_path):
+    import torch
+
+    shutil.copytree(GOLDEN / "albert", tmp_path / "theirs")
+    config = transformers.AutoConfig.from_pretrained(tmp_path / "theirs")
+    config.embedding_size = config.hidden_size
+    torch.manual_seed(0)
+    theirs = transformers.AlbertForPreTraining(config).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    theirs.save_pretrained(tmp_path / "theirs")
+    bert = load(tmp_path / "theirs")
+    assert bert.config.has_embedding_projection
+    ids = bert.tokenizer.encode("The licence, a work.").token_ids[None]
+    with torch.no_grad():
+        logits = theirs(input_ids=torch.tensor(ids.astype(np.int64))).prediction_logits.numpy()
+    inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
+    ours = view(bert.model, ("mlm_logits_all",))(inputs)["mlm_logits_all"]
+    np.testing.assert_allclose(ours, logits, atol=1e-5, rtol=0)
+    positions = inputs | {"mask_positions": np.arange(ids.shape[1], dtype=np.int32)[None]}
+    for engine in ("openvino", "tensorflow"):
+        actual = Runtime(bert.model, engine=engine).run(positions, ("mlm_logits",))["mlm_logits"]
+        np.testing.assert_allclose(actual, logits, atol=1e-5, rtol=0, err_msg=engine)
+    checkpoints.save(tmp_path / "ours", bert.config, bert.tokenizer, bert.model)
+    _, report = transformers.AlbertForPreTraining.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    with pytest.raises(CheckpointError, match="embedding_size equals hidden_size.*write the format 'hf'"):
+        checkpoints.convert(tmp_path / "ours", tmp_path / "google", to="google")
+    path = tmp_path / "ours" / "model.safetensors"
+    tensors = {key: value for key, value in safetensors.numpy.load_file(path).items() if "mapping_in" not in key}
+    safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match="embeddings_project.weight .* and 1 more is missing"):
+        checkpoints.read(tmp_path / "ours")
+
+
+def test_a_message_names_a_member_with_its_article(tmp_path):
+    shutil.copytree(GOLDEN / "albert", tmp_path / "more")
+    path = tmp_path / "more" / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path) | {"albert.scale.weight": np.zeros(2, np.float32)}
+    safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match="is not a tensor of an ALBERT model"):
+        checkpoints.read(tmp_path / "more")
 
 
 @pytest.mark.parametrize("name", NAMES)
