@@ -420,7 +420,7 @@ class BertConfig:
         known = fields | _BOOKKEEPING | architecture.ignored | set(_CHANGES)
         for key in sorted(set(values) - known):
             _warn_unknown(key, tuple(sorted(fields)))
-        settings = {key: value for key, value in values.items() if key in fields}
+        settings = {key: value for key, value in values.items() if key in fields - architecture.ignored}
         if settings.get("pad_token_id", 0) is None:
             del settings["pad_token_id"]
         settings = {**architecture.defaults, **settings}

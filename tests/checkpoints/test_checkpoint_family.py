@@ -31,6 +31,20 @@ def same_weights(one, other):
         assert np.array_equal(np.asarray(variable), np.asarray(second[name])), name
 
 
+def check_masked_words(tokenizer, model, theirs):
+    """Compares the logits of a text with those of a torch model; returns the inputs and Transformers' logits."""
+    import torch
+
+    ids = tokenizer.encode("The licence, a work.").token_ids[None]
+    with torch.no_grad():
+        outputs = theirs.eval()(input_ids=torch.tensor(ids.astype(np.int64)))
+    logits = outputs.get("prediction_logits", outputs.get("logits")).numpy()
+    inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
+    ours = view(model, ("mlm_logits_all",))(inputs)["mlm_logits_all"]
+    np.testing.assert_allclose(ours, logits, atol=1e-5, rtol=0)
+    return inputs, logits
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_saved_and_read_again(name, tmp_path):
     config, tokenizer, model = checkpoints.read(GOLDEN / name)
@@ -102,18 +116,11 @@ def untied(name):
 
 @pytest.mark.parametrize("name", UNTIED)
 def test_a_masked_word_head_that_is_not_tied_is_exported_with_equal_outputs(name, tmp_path):
-    import torch
-
     config, tokenizer, model = untied(name)
     checkpoints.save(tmp_path / "hf", config, tokenizer, model)
     theirs, report = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "hf", output_loading_info=True)
     assert not report["missing_keys"] and not report["mismatched_keys"]
-    ids = tokenizer.encode("The licence, a work.").token_ids[None]
-    with torch.no_grad():
-        logits = theirs.eval()(input_ids=torch.tensor(ids.astype(np.int64))).logits.numpy()
-    inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
-    ours = view(model, ("mlm_logits_all",))(inputs)["mlm_logits_all"]
-    np.testing.assert_allclose(ours, logits, atol=1e-5, rtol=0)
+    check_masked_words(tokenizer, model, theirs)
     same_weights(model, checkpoints.read(tmp_path / "hf")[2])
 
 
@@ -169,13 +176,8 @@ def test_an_albert_with_embeddings_as_wide_as_its_layers_projects_them_too(tmp_p
     theirs.save_pretrained(tmp_path / "theirs")
     bert = load(tmp_path / "theirs")
     assert bert.config.has_embedding_projection
-    ids = bert.tokenizer.encode("The licence, a work.").token_ids[None]
-    with torch.no_grad():
-        logits = theirs(input_ids=torch.tensor(ids.astype(np.int64))).prediction_logits.numpy()
-    inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
-    ours = view(bert.model, ("mlm_logits_all",))(inputs)["mlm_logits_all"]
-    np.testing.assert_allclose(ours, logits, atol=1e-5, rtol=0)
-    positions = inputs | {"mask_positions": np.arange(ids.shape[1], dtype=np.int32)[None]}
+    inputs, logits = check_masked_words(bert.tokenizer, bert.model, theirs)
+    positions = inputs | {"mask_positions": np.arange(logits.shape[1], dtype=np.int32)[None]}
     for engine in ("openvino", "tensorflow"):
         actual = Runtime(bert.model, engine=engine).run(positions, ("mlm_logits",))["mlm_logits"]
         np.testing.assert_allclose(actual, logits, atol=1e-5, rtol=0, err_msg=engine)
@@ -189,6 +191,14 @@ def test_an_albert_with_embeddings_as_wide_as_its_layers_projects_them_too(tmp_p
     safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
     with pytest.raises(CheckpointError, match="embeddings_project.weight .* and 1 more is missing"):
         checkpoints.read(tmp_path / "ours")
+
+
+def test_distilbert_ignores_the_epsilon_of_its_settings_as_transformers_does(tmp_path, edit_json):
+    shutil.copytree(GOLDEN / "distilbert", tmp_path / "own")
+    edit_json(tmp_path / "own" / "config.json", layer_norm_eps=0.1)
+    bert, theirs = load(tmp_path / "own"), transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "own").eval()
+    assert bert.config.layer_norm_eps == 1e-12
+    check_masked_words(bert.tokenizer, bert.model, theirs)
 
 
 def test_a_message_names_a_member_with_its_article(tmp_path):
