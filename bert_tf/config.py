@@ -140,8 +140,8 @@ class BertConfig:
         layer_norm_eps: float. The epsilon of every layer normalization.
         pad_token_id: int. The id of the padding token.
         model_type: str. The architecture, a key of `bert_tf.architectures.ARCHITECTURES`.
-        embedding_size: int or None. The width E of the three embedding tables; None for H. If E differs from H, the
-            embeddings are projected to H.
+        embedding_size: int or None. The width E of the three embedding tables; None for H. If E differs from H, and
+            in ALBERT always, the embeddings are projected to H.
         num_hidden_groups: int or None. The number of sets of layer weights, each shared by neighbouring layers; None
             for one set per layer.
         tie_word_embeddings: bool. Whether the MLM head uses the token embedding table; False for a table of its own.
@@ -234,7 +234,7 @@ class BertConfig:
             for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
                 if getattr(self, name) % self.stacks:
                     raise ConfigError(
-                        f"{name} is {getattr(self, name)}; a {self.architecture.title} model divides it into "
+                        f"{name} is {getattr(self, name)}; {self.architecture.with_article} model divides it into "
                         f"{self.stacks} stacks: choose a multiple."
                     )
         if self.hidden_size % self.num_attention_heads:
@@ -254,7 +254,7 @@ class BertConfig:
         _check_choice("tie_word_embeddings", self.tie_word_embeddings, (True, False))
 
     def _why_setting(self, known):
-        return f"a {self.architecture.title} model " + ("needs it" if known else "has no such setting")
+        return f"{self.architecture.with_article} model " + ("needs it" if known else "has no such setting")
 
     @property
     def head_size(self) -> int:
@@ -289,7 +289,8 @@ class BertConfig:
     @property
     def has_embedding_projection(self) -> bool:
         """Whether a matrix projects the embeddings from E to H."""
-        return self.stacks == 1 and self.embedding_width != self.hidden_size
+        is_needed = self.embedding_width != self.hidden_size or self.architecture.projects_embeddings
+        return self.stacks == 1 and is_needed
 
     @property
     def position_offset(self) -> int:
@@ -405,21 +406,21 @@ class BertConfig:
                 raise ConfigError(str(error)) from error
         for key, value in architecture.fixed.items():
             if values.pop(key, value) != value:
-                raise ConfigError(f"{key} is not {value!r}; a {architecture.title} model with it cannot be read.")
+                raise ConfigError(f"{key} is not {value!r}; {architecture.with_article} model with it cannot be read.")
         values = {_field_name(architecture, key): value for key, value in values.items()}
         allowed = {} if architecture.attention_direction == "bidirectional" else {"is_decoder": (True,)}
         for key, harmless in _CHANGES.items():
             is_own_name = key in architecture.settings.values()
             if key in values and not is_own_name and values[key] not in (*harmless, *allowed.get(key, ())):
                 raise ConfigError(
-                    f"{key} is {values[key]!r:.60}, which changes the network, so the model cannot be read: a "
-                    f"{architecture.title} model has only {' or '.join(map(repr, harmless))} there."
+                    f"{key} is {values[key]!r:.60}, which changes the network, so the model cannot be read: "
+                    f"{architecture.with_article} model has only {' or '.join(map(repr, harmless))} there."
                 )
         fields = {field.name for field in dataclasses.fields(cls)}
         known = fields | _BOOKKEEPING | architecture.ignored | set(_CHANGES)
         for key in sorted(set(values) - known):
             _warn_unknown(key, tuple(sorted(fields)))
-        settings = {key: value for key, value in values.items() if key in fields}
+        settings = {key: value for key, value in values.items() if key in fields - architecture.ignored}
         if settings.get("pad_token_id", 0) is None:
             del settings["pad_token_id"]
         settings = {**architecture.defaults, **settings}

@@ -254,6 +254,7 @@ def _make_layers(config, heads, dtype):
             stddev,
             config.embedding_width,
             config.position_offset,
+            config.has_embedding_projection,
             dtype=dtype,
             name="embeddings",
         ),

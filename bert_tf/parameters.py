@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 POSITIONS_TABLE = "bert.encoder.rel_embeddings.weight"
 #: The output table of an MLM head that does not use the token embedding table, [V, E].
 OUTPUT_TABLE = "cls.predictions.decoder.weight"
+#: The bias of the MLM head [V], and its name in files that repeat it beside the output table.
+OUTPUT_BIAS, REPEATED_BIAS = "cls.predictions.bias", "cls.predictions.decoder.bias"
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def _mlm(config):
     bias = config.architecture.has_biases
     yield from _dense(f"{name}.transform.dense", width, config.hidden_size, "mlm", "mlm", "transform", bias)
     yield from _norm(f"{name}.transform.LayerNorm", width, "mlm", "mlm", "norm", bias)
-    yield Parameter(f"{name}.bias", (config.vocab_size,), "mlm", "mlm", "bias")
+    yield Parameter(OUTPUT_BIAS, (config.vocab_size,), "mlm", "mlm", "bias")
     if not config.tie_word_embeddings:
         yield Parameter(OUTPUT_TABLE, (config.vocab_size, width), "mlm", "mlm", "output_table")
 

@@ -92,4 +92,5 @@ ALBERT = Architecture(
         )
     },
     tokenizer="pieces",
+    projects_embeddings=True,
 )

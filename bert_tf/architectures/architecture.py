@@ -57,6 +57,7 @@ class Architecture:
             after it in the other.
         stacks: int. The number of parallel stacks of layers; H, heads and feed-forward width are divided among them.
         has_position_table: bool. Whether a table of absolute positions is added to the token embeddings.
+        projects_embeddings: bool. Whether the embeddings are projected to the hidden size even if they have that width.
         score_terms: int. How many products an attention score sums; more than 1 if positions enter the scores.
         norm_first: bool. Whether each block reads a normalized copy of the hidden states and adds to the hidden states
             themselves (pre-norm); otherwise the sum is normalized (post-norm).
@@ -103,6 +104,7 @@ class Architecture:
     in_transformers: bool = True
     stacks: int = 1
     has_position_table: bool = True
+    projects_embeddings: bool = False
     score_terms: int = 1
     norm_first: bool = False
     gated_units: bool = False
@@ -118,6 +120,11 @@ class Architecture:
     def prefix(self) -> str:
         """The prefix of the encoder's tensors in its files."""
         return next((stored for canonical, stored in self.names if canonical == "bert"), "bert")
+
+    @property
+    def with_article(self) -> str:
+        """The title with its article, as "an ALBERT"."""
+        return f"{'an' if self.title[0] in 'AEX' else 'a'} {self.title}"
 
     def stored_name(self, name: str) -> str:
         """Return the name of a tensor in Hugging Face's files of this architecture."""

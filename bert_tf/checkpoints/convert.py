@@ -73,7 +73,7 @@ def convert(
     config, tokenizer, model = read(src)
     if to == "hf" and not config.architecture.in_transformers:
         raise CheckpointError(
-            f"Transformers has no class for a {config.architecture.title} model, so it is not written as 'hf'; "
+            f"Transformers has no class for {config.architecture.with_article} model, so it is not written as 'hf'; "
             "choose 'own'."
         )
     if any(map(is_task_tensor, open_folder(src)[2])):

@@ -26,6 +26,7 @@ from bert_tf.checkpoints.tensor_names import canonical_name, is_task_tensor, tas
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, UnknownModel
 from bert_tf.files import read_json, write_json
+from bert_tf.parameters import REPEATED_BIAS
 from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
 
 if TYPE_CHECKING:  # it imports Keras
@@ -81,6 +82,7 @@ def open_delta(folder: Path, open_folder: OpenFolder) -> tuple[BertConfig, BaseT
 def _stored_and_inherited(folder, config, tensors):
     """The tensors that the folder holds, and those that it inherits from the base model."""
     stored = {canonical_name(name, config.architecture): tensor for name, tensor in open_tensors(folder).items()}
+    stored.pop(REPEATED_BIAS, None)
     for name, own in task_names(stored, config.architecture).items():
         stored[own] = stored.pop(name)
     needed = set(tensor_shapes(config, ()))

@@ -100,9 +100,10 @@ def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:
         Path of an existing folder.
 
     Raises:
-        UnknownModel: there is no such model; the message has the closest names, or the command that downloads it.
+        UnknownModel: there is no such model (the message has the closest names, or the command that downloads it), or
+            the value is neither a str nor a path.
     """
-    text = os.fspath(name_or_folder)
+    text = _text(name_or_folder)
     release = released(text)
     for name in dict.fromkeys((text, release.name if release else text)):
         if repository := parse_name(name):
@@ -111,17 +112,27 @@ def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:
             for root in (embedded_dir(), models_dir()):
                 if looks_like_model(root / name):
                     return root / name
-    folder = _folder(text) if allow_paths else None
+    path = _path(text) if allow_paths else None
     # A folder named like a released model is that model only if it holds weights.
-    if folder and (not release or looks_like_model(folder)):
-        return folder
-    raise UnknownModel(_not_found(text, release, allow_paths))
+    if path and path.is_dir() and (not release or looks_like_model(path)):
+        return path
+    raise UnknownModel(_not_found(text, release, path, allow_paths))
 
 
-def _folder(text):
+def _text(name_or_folder):
+    text = os.fspath(name_or_folder) if isinstance(name_or_folder, os.PathLike) else name_or_folder
+    if isinstance(text, str):
+        return text
+    raise UnknownModel(
+        f"Give the name or the folder of a model, not {text!r:.60}; bert_tf.load() loads the embedded one."
+    )
+
+
+def _path(text):
+    """The file or folder at a path, or None."""
     try:
-        folder = Path(text).expanduser()
-        return folder if text.strip() and folder.is_dir() else None
+        path = Path(text).expanduser()
+        return path if text.strip() and path.exists() else None
     except (OSError, RuntimeError, ValueError):  # the name is too long, has an unknown user after "~", or a zero byte
         return None
 
@@ -150,9 +161,9 @@ def describe(name_or_folder: str | os.PathLike) -> ModelInfo:
         `ModelInfo`; with its `problem` if its files cannot be used.
 
     Raises:
-        UnknownModel: there is no such model.
+        UnknownModel: as `find`.
     """
-    text = os.fspath(name_or_folder)
+    text = _text(name_or_folder)
     model = next((model for model in list_models() if text in (model.name, *model.aliases)), None)
     return model or _describe(find(name_or_folder), "path")
 
@@ -170,12 +181,14 @@ def looks_like_model(folder: Path) -> bool:
     return folder.is_dir() and any(not path.name.startswith(".") for path in paths)
 
 
-def _not_found(text, release, allow_paths):
+def _not_found(text, release, path, allow_paths):
     if release:
         return (
             f"{release.name} is not on this machine; get it ({release.size_bytes / 1e6:.0f} MB) with "
             f"`python -m bert_tf download {release.name}`."
         )
+    if path:
+        return f"{path} is not a folder; give the folder that holds the model's files."
     if parse_name(text):
         return f"{text} is not on this machine; `python -m bert_tf download {text}` looks it up on the hub and gets it."
     installed = [folder.name for root in (embedded_dir(), models_dir()) for folder in _model_folders(root)]

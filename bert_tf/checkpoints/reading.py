@@ -19,14 +19,16 @@ from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import heads_present, is_of_another_head, is_task_tensor, tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
-from bert_tf.tokenizers import BaseTokenizer
+from bert_tf.tokenizers import BaseTokenizer, Tokenizer
 
 if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
 
 
-# The most rows of a token embedding table without a token: tables are padded to a multiple of 8, 64 or 128, and
-# multilingual DeBERTa has 898. With more, the vocabulary is another model's.
+# Token embedding tables are padded to a multiple of one of these.
+_PADDED_TO = (8, 64, 128)
+# The most rows of a token embedding table without a token: multilingual DeBERTa has 898. With more, the vocabulary is
+# another model's.
 _MOST_PADDING = 1024
 _log = logging.getLogger(__name__)
 
@@ -35,7 +37,8 @@ def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig,
     """Load a model from a folder of this project, of Hugging Face (safetensors), of Google (TF checkpoint) or a
     KerasHub preset.
 
-    The tensors of a head that this project does not know are left out, and the log names them.
+    The tensors of a head that this project does not know are left out, and the log names them. It also tells how many
+    rows of the token table have no token.
 
     Args:
         folder: str or path. The model folder.
@@ -81,9 +84,24 @@ def _checked_folder(folder):
     for name, tensor in stored.items():
         if is_of_another_head(name):
             _log.warning(
-                "%s: %s %s is left out: no head of this project has it.", tensor.file, tensor.name, tensor.shape
+                "%s: %s %s is left out: no head of this project reads it.", tensor.file, tensor.name, tensor.shape
             )
+    if missing := tokenizer.vocab_size - tokenizer.token_count:
+        _log.log(
+            _level_of_padding(tokenizer, missing),
+            "%s: %d of the %d rows of the token table have no token in the vocabulary; if its file was cut short, "
+            "download it again.",
+            folder,
+            missing,
+            tokenizer.vocab_size,
+        )
     return config, tokenizer, heads, tensors
+
+
+def _level_of_padding(tokenizer, missing):
+    """Only a list of words can be cut short without an error, and it rarely ends just before a usual multiple."""
+    is_usual = any(missing < multiple and tokenizer.vocab_size % multiple == 0 for multiple in _PADDED_TO)
+    return logging.INFO if is_usual or not isinstance(tokenizer, Tokenizer) else logging.WARNING
 
 
 def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
@@ -145,9 +163,9 @@ def check(
     for name, tensor in tensors.items():
         if name not in expected:
             raise CheckpointError(
-                f"{tensor.file}: {tensor.name} {tensor.shape} is not a tensor of a "
-                f"{config.architecture.title} model with "
-                f"{config.num_hidden_layers} layers and its pre-training heads."
+                f"{tensor.file}: {tensor.name} {tensor.shape} is not a tensor of "
+                f"{config.architecture.with_article} model with {config.num_hidden_layers} layers and its "
+                "pre-training heads."
             )
         if tensor.shape != expected[name]:
             raise CheckpointError(

@@ -16,7 +16,7 @@ from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.files import write_json, write_text
-from bert_tf.parameters import parameter_counts
+from bert_tf.parameters import OUTPUT_BIAS, REPEATED_BIAS, parameter_counts
 from bert_tf.tokenizers import BaseTokenizer
 
 if TYPE_CHECKING:  # it imports Keras
@@ -80,15 +80,16 @@ def save(
     if packed and dtype == "int8":
         dtype = _PACKED
     shapes = {name: shape for name, shape in tensor_shapes(config, model.bert_heads).items() if name not in leave_out}
+    names = {name: _stored_names(config, name) for name in shapes}
     sizes = [
-        *(_stored_bytes(name, shape, dtype) for name, shape in shapes.items()),
+        *(_stored_bytes(name, shape, dtype) for name, shape in shapes.items() for _ in names[name]),
         *(_stored_bytes(name, value.shape, head_dtype) for name, value in head.items()),
     ]
     stored = itertools.chain(
         (
-            _stored(name, config.architecture.stored_name(name), value, dtype)
+            _stored(name, stored_name, value, dtype)
             for name, value in tensor_values(model)
-            if name in shapes
+            for stored_name in names.get(name, ())
         ),
         (_stored(name, name, value, head_dtype) for name, value in head.items()),
     )
@@ -97,9 +98,9 @@ def save(
     tokenizer.save(folder, model_max_length=config.max_tokens)
     entries = {"architectures": [config.architecture.transformers_class(model.bert_heads)]}
     if dtype == _PACKED:
-        names = [name for name, shape in shapes.items() if compressed_tensors.is_packed(name, shape)]
+        packed_names = [name for name, shape in shapes.items() if compressed_tensors.is_packed(name, shape)]
         entries |= compressed_tensors.settings(
-            [config.architecture.stored_name(name) for name in names], config.architecture.prefix
+            [stored_name for name in packed_names for stored_name in names[name]], config.architecture.prefix
         )
     write_json(folder / "config.json", {**config.to_hf_dict(), **entries, **(settings or {})})
     write_text(folder / "README.md", _default_card(config, model.bert_heads, dtype) if card is None else card)
@@ -117,6 +118,12 @@ def tensor_values(model: "BertModel") -> Iterator[tuple[str, np.ndarray]]:
         value = np.asarray(variables[name].numpy() if hasattr(variables[name], "numpy") else variables[name])
         value = value.astype(np.float32, copy=False)
         yield name, value.T if is_transposed(name) else value
+
+
+def _stored_names(config, name):
+    """The names of a tensor in the file. Transformers reads the bias of a head that is not tied beside its table."""
+    canonical = (name, REPEATED_BIAS) if name == OUTPUT_BIAS and not config.tie_word_embeddings else (name,)
+    return tuple(dict.fromkeys(map(config.architecture.stored_name, canonical)))  # some have the bias there alone
 
 
 def _stored_bytes(name, shape, dtype):

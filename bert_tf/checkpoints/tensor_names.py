@@ -104,6 +104,18 @@ def classifier_name(name: str) -> str:
     return rename(name, _CLASSIFIER)
 
 
+def unread_pooler(stored: Collection[str], architecture: Architecture) -> dict[str, str]:
+    """Return {name in the file: that name with the model's prefix} for the tensors of a pooler that no head reads.
+
+    A sentence classifier that contains a pooler of its own does not read the encoder's, which many files hold too.
+    """
+    if not classifier_has_pooler(architecture) or "classifier.dense.weight" not in stored:
+        return {}
+    own_names = {name: architecture.own_name(name) for name in stored}
+    start = _HEAD_STARTS["pooler"]
+    return {name: architecture.stored_name(own) for name, own in own_names.items() if own.startswith(start)}
+
+
 def canonical_name(stored: str, architecture: Architecture = BERT) -> str | None:
     """Return the canonical name of a tensor in a Hugging Face file, or None for a buffer that is not a weight.
 

@@ -69,7 +69,7 @@ def _check_transformers(loaded):
     if transformers_class(settings, architecture) is None:
         raise TaskError(
             f"Transformers has no class with this head ({settings.task!r}, {_head_variant(settings, architecture)}, "
-            f"on a {architecture.title} model): it would start with random values there. Use own or saved-model."
+            f"on {architecture.with_article} model): it would start with random values there. Use own or saved-model."
         )
 
 

@@ -110,8 +110,6 @@ class BiLMEncoderLayer(HookedLayer):
 class BiLMEmbeddings(BertEmbeddings):
     """Embeddings of half the hidden size, repeated for both stacks: E = H / 2, so [B, T, E] becomes [B, T, H]."""
 
-    has_embedding_projection = False
-
     def project(self, x: Tensor) -> Tensor:
         """Repeat the embeddings for both stacks: [B, T, E] -> [B, T, H]."""
         return keras.ops.concatenate([x, x], axis=-1)

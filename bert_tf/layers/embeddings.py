@@ -9,7 +9,7 @@ from bert_tf.layers.common import LayerNorm, Tensor, initializer, register
 
 @register
 class BertEmbeddings(keras.layers.Layer):
-    """Sum of the token, segment and position embeddings, layer normalization, dropout, and a projection if E != H.
+    """Sum of the token, segment and position embeddings, layer normalization, dropout, and a projection to H.
 
     Args:
         vocab_size: int. The rows V of the token table.
@@ -20,9 +20,9 @@ class BertEmbeddings(keras.layers.Layer):
         dropout: float. The dropout rate of the normalized sum.
         epsilon: float. The epsilon of the layer normalization.
         stddev: float. The standard deviation of the initializer.
-        embedding_size: int or None. The width E of the tables; None for H. If E differs from H, the embeddings are
-            projected to H (Lan et al. 2020, section 3.1).
+        embedding_size: int or None. The width E of the tables; None for H.
         position_offset: int. The row of the position table for the first token.
+        has_projection: bool. Whether a dense layer projects the embeddings from E to H (Lan et al. 2020, section 3.1).
 
     Call arguments:
         token_ids: int32 [B, T].
@@ -34,8 +34,6 @@ class BertEmbeddings(keras.layers.Layer):
         the dtype of the variables, for the tied output of the masked language model.
     """
 
-    #: Whether a matrix projects embeddings of another width than H.
-    has_embedding_projection = True
     #: Whether position embeddings are added, and whether the normalization has a bias.
     has_positions = has_biases = True
 
@@ -50,6 +48,7 @@ class BertEmbeddings(keras.layers.Layer):
         stddev: float = 0.02,
         embedding_size: int | None = None,
         position_offset: int = 0,
+        has_projection: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -64,11 +63,12 @@ class BertEmbeddings(keras.layers.Layer):
             "stddev": stddev,
             "embedding_size": embedding_size,
             "position_offset": position_offset,
+            "has_projection": has_projection,
         }
         self.norm = LayerNorm(epsilon, self.has_biases, dtype=self.dtype_policy, name="norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.projection = None
-        if self.has_embedding_projection and self.width != hidden_size:
+        if has_projection:
             self.projection = keras.layers.Dense(
                 hidden_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="projection"
             )
@@ -110,7 +110,7 @@ class BertEmbeddings(keras.layers.Layer):
         return ops.cast(vectors, self.compute_dtype)
 
     def project(self, x: Tensor) -> Tensor:
-        """Project [B, T, E] to [B, T, H]; the input is unchanged if E = H."""
+        """Project [B, T, E] to [B, T, H]; the input is unchanged without a projection."""
         return x if self.projection is None else keras.ops.cast(self.projection(x), self.compute_dtype)
 
     def compute_output_spec(

@@ -92,7 +92,7 @@ def tokenizer_of(name: str) -> BaseTokenizer:
 
 def _config_of_type(args, config):
     """The settings of a model that starts from --init: those of --init, or of a discriminator with its encoder."""
-    init_is = f"--init {args.init} is a {config.architecture.title} model"
+    init_is = f"--init {args.init} is {config.architecture.with_article} model"
     if args.model_type in (None, config.model_type):
         if args.generator is not None and config.model_type == "bert":
             raise ValueError(
@@ -194,7 +194,7 @@ def check_objective_fits(config: BertConfig, objective: str, heads: Iterable[str
     architecture = config.architecture
     if objective == "clm" and architecture.attention_direction == "bidirectional":
         raise ValueError(
-            f"--objective clm predicts every token, and a {architecture.title} model sees them all; it "
+            f"--objective clm predicts every token, and {architecture.with_article} model sees them all; it "
             "needs a model that reads one way (--model-type left-to-right or two-one-way)."
         )
     missing = [head for head in heads if head not in architecture.heads]
@@ -206,7 +206,7 @@ def check_objective_fits(config: BertConfig, objective: str, heads: Iterable[str
             else (f"--objective {objective}", "give --objective mlm")
         )
         raise ValueError(
-            f"{option} trains a {_HEADS[missing[-1]]} head, which a {architecture.title} model does not have; "
+            f"{option} trains a {_HEADS[missing[-1]]} head, which {architecture.with_article} model does not have; "
             f"{remedy}, or take a model of the type {suitable}."
         )
 

@@ -51,6 +51,15 @@ def test_a_pointer_of_git_lfs_is_named(folder):
         read(folder)
 
 
+def test_a_link_to_a_file_that_is_gone_is_named(folder, sharded):
+    """As in a cache of the hub that was cleared in part."""
+    for path in (folder / "model.safetensors", next(sharded.glob("model-00002-*"))):
+        path.unlink()
+        path.symlink_to("blobs/ab")
+        with pytest.raises(CheckpointError, match=f"{path.name} is a link to a file that is not there; download it"):
+            read(path.parent)
+
+
 def test_a_file_that_is_something_else_is_noticed(folder):
     (folder / "model.safetensors").write_bytes(b"PK\x03\x04" + b"x" * 5000)
     with pytest.raises(CheckpointError, match="not a complete safetensors file"):

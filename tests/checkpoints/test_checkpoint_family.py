@@ -16,8 +16,9 @@ from bert_tf.checkpoints import CheckpointError
 from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.checkpoints.tensor_names import canonical_name, tensor_shapes
 from bert_tf.config import BertConfig
-from bert_tf.models import named_variables, view
-from bert_tf.parameters import parameter_counts
+from bert_tf.models import build_pretraining_model, named_variables, view
+from bert_tf.parameters import OUTPUT_BIAS, OUTPUT_TABLE, parameter_counts
+from bert_tf.runtime import Runtime
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
 NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
@@ -28,6 +29,20 @@ def same_weights(one, other):
     assert first.keys() == second.keys() and one.bert_heads == other.bert_heads
     for name, variable in first.items():
         assert np.array_equal(np.asarray(variable), np.asarray(second[name])), name
+
+
+def check_masked_words(tokenizer, model, theirs):
+    """Compares the logits of a text with those of a torch model; returns the inputs and Transformers' logits."""
+    import torch
+
+    ids = tokenizer.encode("The licence, a work.").token_ids[None]
+    with torch.no_grad():
+        outputs = theirs.eval()(input_ids=torch.tensor(ids.astype(np.int64)))
+    logits = outputs.get("prediction_logits", outputs.get("logits")).numpy()
+    inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
+    ours = view(model, ("mlm_logits_all",))(inputs)["mlm_logits_all"]
+    np.testing.assert_allclose(ours, logits, atol=1e-5, rtol=0)
+    return inputs, logits
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,6 +98,116 @@ def test_the_masked_word_head_computes_gelu_whatever_the_layers_compute(name, tm
     np.testing.assert_allclose(ours, logits, atol=1e-5, rtol=0)
     engine = bert.runtime.run(inputs | {"mask_positions": np.zeros((1, 0), np.int32)}, ("mlm_logits_all",))
     np.testing.assert_allclose(engine["mlm_logits_all"], logits, atol=1e-5, rtol=0)
+
+
+UNTIED = ("../bert_tiny_random", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra-generator")
+
+
+def untied(name):
+    """Settings, tokenizer and model of a member with an MLM head that has a random table and bias of its own."""
+    config, tokenizer, tied = checkpoints.read(GOLDEN / name)
+    config = config.replace(tie_word_embeddings=False)
+    model, known, rng = build_pretraining_model(config, heads=("mlm",)), named_variables(tied), np.random.default_rng(0)
+    for name, variable in named_variables(model).items():
+        is_own = name in (OUTPUT_TABLE, OUTPUT_BIAS)
+        variable.assign(rng.normal(0, 0.5, variable.shape) if is_own else np.asarray(known[name]))
+    return config, tokenizer, model
+
+
+@pytest.mark.parametrize("name", UNTIED)
+def test_a_masked_word_head_that_is_not_tied_is_exported_with_equal_outputs(name, tmp_path):
+    config, tokenizer, model = untied(name)
+    checkpoints.save(tmp_path / "hf", config, tokenizer, model)
+    theirs, report = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "hf", output_loading_info=True)
+    assert not report["missing_keys"] and not report["mismatched_keys"]
+    check_masked_words(tokenizer, model, theirs)
+    same_weights(model, checkpoints.read(tmp_path / "hf")[2])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.parametrize("name", ["../bert_tiny_random", "albert"])
+def test_a_masked_word_head_that_is_not_tied_is_read_in_fewer_bits_and_in_shards(name, dtype, tmp_path):
+    config, tokenizer, model = untied(name)
+    checkpoints.save(tmp_path / "own", config, tokenizer, model, dtype, max_shard_bytes=1)
+    again = checkpoints.read(tmp_path / "own")
+    assert again[0] == config and again[2].bert_heads == {"mlm"}
+    for key in (OUTPUT_TABLE, OUTPUT_BIAS):
+        stored, wanted = (np.asarray(named_variables(one)[key]) for one in (again[2], model))
+        np.testing.assert_allclose(stored, wanted, atol=0.01, rtol=0, err_msg=key)
+
+
+@pytest.mark.parametrize("name", ["roberta", "xlm-roberta", "camembert"])
+@pytest.mark.parametrize("prefix", ["roberta.", ""])
+def test_a_pooler_that_the_classifier_does_not_read_is_left_out(name, prefix, tmp_path, caplog):
+    """Most classifiers of the hub hold one beside the classifier's own dense layer."""
+    import torch
+
+    shutil.copytree(GOLDEN / name, tmp_path / "with")
+    config = transformers.AutoConfig.from_pretrained(tmp_path / "with", num_labels=3)
+    torch.manual_seed(0)
+    theirs = transformers.AutoModelForSequenceClassification.from_config(config).eval()
+    theirs.save_pretrained(tmp_path / "with")
+    path = tmp_path / "with" / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    size = config.hidden_size
+    pooler = {"weight": np.eye(size, dtype=np.float32), "bias": np.ones(size, np.float32)}
+    tensors |= {f"{prefix}pooler.dense.{key}": value for key, value in pooler.items()}
+    safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
+    bert = load(tmp_path / "with")
+    assert bert.heads == {"pooler"} and f"safetensors: {prefix}pooler.dense.bias ({size},) is left out" in caplog.text
+    ids = bert.tokenizer.encode("The licence, a work.").token_ids
+    with torch.no_grad():
+        logits = theirs(input_ids=torch.tensor(ids[None].astype(np.int64))).logits.softmax(-1)[0].numpy()
+    prediction = bert.task.predict(["The licence, a work."])[0]
+    np.testing.assert_allclose(list(prediction["probabilities"].values()), logits, atol=1e-5, rtol=0)
+
+
+def test_an_albert_with_embeddings_as_wide_as_its_layers_projects_them_too(tmp_path):
+    import torch
+
+    shutil.copytree(GOLDEN / "albert", tmp_path / "theirs")
+    config = transformers.AutoConfig.from_pretrained(tmp_path / "theirs")
+    config.embedding_size = config.hidden_size
+    torch.manual_seed(0)
+    theirs = transformers.AlbertForPreTraining(config).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    theirs.save_pretrained(tmp_path / "theirs")
+    bert = load(tmp_path / "theirs")
+    assert bert.config.has_embedding_projection
+    inputs, logits = check_masked_words(bert.tokenizer, bert.model, theirs)
+    positions = inputs | {"mask_positions": np.arange(logits.shape[1], dtype=np.int32)[None]}
+    for engine in ("openvino", "tensorflow"):
+        actual = Runtime(bert.model, engine=engine).run(positions, ("mlm_logits",))["mlm_logits"]
+        np.testing.assert_allclose(actual, logits, atol=1e-5, rtol=0, err_msg=engine)
+    checkpoints.save(tmp_path / "ours", bert.config, bert.tokenizer, bert.model)
+    _, report = transformers.AlbertForPreTraining.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    with pytest.raises(CheckpointError, match="embedding_size equals hidden_size.*write the format 'hf'"):
+        checkpoints.convert(tmp_path / "ours", tmp_path / "google", to="google")
+    path = tmp_path / "ours" / "model.safetensors"
+    tensors = {key: value for key, value in safetensors.numpy.load_file(path).items() if "mapping_in" not in key}
+    safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match="embeddings_project.weight .* and 1 more is missing"):
+        checkpoints.read(tmp_path / "ours")
+
+
+def test_distilbert_ignores_the_epsilon_of_its_settings_as_transformers_does(tmp_path, edit_json):
+    shutil.copytree(GOLDEN / "distilbert", tmp_path / "own")
+    edit_json(tmp_path / "own" / "config.json", layer_norm_eps=0.1)
+    bert, theirs = load(tmp_path / "own"), transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "own").eval()
+    assert bert.config.layer_norm_eps == 1e-12
+    check_masked_words(bert.tokenizer, bert.model, theirs)
+
+
+def test_a_message_names_a_member_with_its_article(tmp_path):
+    shutil.copytree(GOLDEN / "albert", tmp_path / "more")
+    path = tmp_path / "more" / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path) | {"albert.scale.weight": np.zeros(2, np.float32)}
+    safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match="is not a tensor of an ALBERT model"):
+        checkpoints.read(tmp_path / "more")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -199,6 +199,20 @@ def test_a_table_padded_beyond_the_vocabulary_is_read(
     assert len((tmp_path / "again" / "vocab.txt").read_text().splitlines()) == len(vocabulary)
 
 
+@pytest.mark.parametrize("rows, level", [(200, "INFO"), (256, "INFO"), (201, "WARNING"), (328, "WARNING")])
+def test_rows_without_a_token_are_told_and_loudly_where_the_vocabulary_may_be_cut(
+    make_theirs, vocabulary, tmp_path, caplog, rows, level
+):
+    assert len(vocabulary) == 194
+    make_theirs("BertModel", vocab_size=rows).save_pretrained(tmp_path)
+    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    with caplog.at_level("INFO", "bert_tf"):
+        read(tmp_path)
+    (record,) = caplog.records
+    assert record.levelname == level
+    assert f"{rows - 194} of the {rows} rows of the token table have no token in the vocabulary" in record.message
+
+
 def test_added_tokens_with_a_resized_table_are_read(make_theirs, vocabulary, tmp_path):
     from transformers import BertTokenizer
 

@@ -1,11 +1,13 @@
 """Models found by name, and the list of them."""
 
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
 
+from bert_tf import load
 from bert_tf.checkpoints import UnknownModel, convert, find, library, list_models, models_dir, read
 
 
@@ -115,6 +117,25 @@ def test_an_absolute_path_is_no_name(home, tiny_folder):
 def test_what_cannot_be_a_path_is_no_model_either(home, name):
     with pytest.raises(UnknownModel):
         find(name)
+
+
+@pytest.mark.parametrize("value", [None, 5, [], True, b"x"])
+def test_what_is_neither_text_nor_path_is_told_what_to_give(value):
+    for read_model in (load, find, library.describe):
+        with pytest.raises(
+            UnknownModel, match=f"Give the name or the folder of a model, not {re.escape(repr(value))}; "
+        ):
+            read_model(value)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_a_file_of_a_model_is_answered_with_its_folder(home, tiny_folder, name, monkeypatch):
+    monkeypatch.chdir(tiny_folder.parent)
+    for path in (tiny_folder / name, f"{tiny_folder.name}/{name}"):
+        with pytest.raises(UnknownModel, match=f"{name} is not a folder; give the folder that holds"):
+            load(path)
+        with pytest.raises(UnknownModel, match="There is no model called|not on this machine"):
+            find(path, allow_paths=False)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(home):

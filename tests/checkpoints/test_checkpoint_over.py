@@ -76,6 +76,24 @@ def test_a_discriminator_over_a_bert_has_none_of_its_heads(teacher, tmp_path):
         np.testing.assert_array_equal(np.asarray(variable), np.asarray(wanted[name]), err_msg=name)
 
 
+def test_a_masked_word_head_that_is_not_tied_is_stored_over_a_model(teacher, tmp_path):
+    from bert_tf.models import build_pretraining_model
+
+    config, tokenizer, below = teacher
+    config = config.replace(tie_word_embeddings=False)
+    model = build_pretraining_model(config, heads=("mlm",))
+    known = named_variables(below)
+    for name, variable in named_variables(model).items():
+        variable.assign(np.asarray(known[name]) if name in known else np.ones(variable.shape))
+    loaded_config, _, loaded = checkpoints.read(
+        save_delta(tmp_path / "over", config, tokenizer, model, "teacher", open_folder)
+    )
+    assert loaded_config == config and loaded.bert_heads == {"mlm", "pooler"}
+    stored = named_variables(loaded)
+    for name, variable in named_variables(model).items():
+        np.testing.assert_array_equal(np.asarray(variable), np.asarray(stored[name]), err_msg=name)
+
+
 def test_over_another_model_of_the_name_it_is_refused(teacher, tmp_path):
     _, folder = save_student(tmp_path / "student", teacher)
     other = make_bert(seed=7, layers=4)

@@ -235,13 +235,18 @@ def write_google(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
     format_heads = next((names for names in architecture.google_names if heads <= set(names)), None)
     if format_heads is None or architecture.google_settings is None:
         raise CheckpointError(
-            f"There is no TensorFlow checkpoint format for a {architecture.title} with the heads "
+            f"There is no TensorFlow checkpoint format for {architecture.with_article} with the heads "
             f"{', '.join(sorted(heads))}; write the format 'hf'."
         )
     if not config.tie_word_embeddings:
         raise CheckpointError(
             "The model's output table differs from its token embeddings, which a TensorFlow checkpoint of Google's "
             "cannot hold; write the format 'hf'."
+        )
+    if config.has_embedding_projection and config.embedding_width == config.hidden_size:
+        raise CheckpointError(
+            f"embedding_size equals hidden_size ({config.hidden_size}): there Google's code has no matrix between the "
+            "embeddings and the layers, and this model has one; write the format 'hf'."
         )
     if config.layer_norm_eps != _EPSILON:
         raise CheckpointError(

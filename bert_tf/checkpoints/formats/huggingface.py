@@ -8,15 +8,13 @@ import numpy as np
 from bert_tf.checkpoints.formats.keras_h5 import H5_FILE, open_h5
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors, open_tensors
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import canonical_name, task_names
+from bert_tf.checkpoints.tensor_names import canonical_name, task_names, unread_pooler
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
-from bert_tf.parameters import OUTPUT_TABLE
+from bert_tf.parameters import OUTPUT_BIAS, OUTPUT_TABLE, REPEATED_BIAS
 from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
 
 _TABLE = "bert.embeddings.word_embeddings.weight"
-_BIAS = "cls.predictions.bias"
-_DECODER_BIAS = "cls.predictions.decoder.bias"
 
 
 def open_huggingface(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
@@ -48,13 +46,15 @@ def open_weights(folder: Path) -> dict[str, StoredTensor]:
 
 def _canonical(stored, architecture):
     tensors: dict[str, StoredTensor] = {}
+    unread = unread_pooler(stored, architecture)
     for name, tensor in stored.items():
         if name.startswith("bert.") and architecture.prefix != "bert":
             raise CheckpointError(
                 f"{tensor.file}: {name} is a tensor of BERT, but the settings say "
                 f"model_type {architecture.model_type!r}; they must belong to the same model."
             )
-        canonical = canonical_name(name, architecture)
+        # Under its stored name it is the tensor of an unknown head, which is left out.
+        canonical = unread.get(name) or canonical_name(name, architecture)
         if canonical in tensors:
             raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as {name}.")
         if canonical is not None:
@@ -69,9 +69,9 @@ def _tied(tensors):
     Transformers reads the decoder's bias where it differs from the bias of the MLM head, and does not tie a table that
     differs from the token embeddings.
     """
-    table, bias = tensors.get(OUTPUT_TABLE), tensors.pop(_DECODER_BIAS, None)
+    table, bias = tensors.get(OUTPUT_TABLE), tensors.pop(REPEATED_BIAS, None)
     if bias is not None:
-        tensors[_BIAS] = bias
+        tensors[OUTPUT_BIAS] = bias
     original = tensors.get(_TABLE)
     if table is None or original is None:
         return True

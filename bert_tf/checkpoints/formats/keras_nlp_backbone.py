@@ -343,7 +343,7 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
     models = keras_nlp_models()
     record = BACKBONES.get(config.model_type)
     if record is None:
-        raise CheckpointError(f"keras_nlp has no backbone for a {config.architecture.title} model.")
+        raise CheckpointError(f"keras_nlp has no backbone for {config.architecture.with_article} model.")
     values = {name: getattr(config, setting) for name, setting in _settings_of(config.model_type).items()}
     if SETTINGS["max_sequence_length"] == _settings_of(config.model_type)["max_sequence_length"]:
         values["max_sequence_length"] = config.max_tokens

@@ -64,7 +64,7 @@ def open_tensors(folder: str | os.PathLike) -> dict[str, StoredTensor]:
         raise CheckpointError(f"{folder / INDEX_FILE} has no weight_map of tensor names to files.")
     tensors = {}
     for file in sorted(set(weight_map.values())):
-        if Path(file).name != file or not (folder / file).is_file():
+        if Path(file).name != file or not ((folder / file).is_file() or (folder / file).is_symlink()):
             raise CheckpointError(f"{folder / INDEX_FILE} names the shard {file!r}, which is not in the folder.")
         tensors.update(_header(folder / file))
     for name, file in weight_map.items():
@@ -116,6 +116,8 @@ def _header(path):
             raise CheckpointError(
                 f"{path} is a pointer of Git LFS, not the weights; run `git lfs pull` in the folder, or download it."
             ) from error
+        if path.is_symlink() and not path.exists():
+            raise CheckpointError(f"{path} is a link to a file that is not there; download it again.") from error
         raise CheckpointError(
             f"{path} is not a complete safetensors file ({error}; it has "
             f"{path.stat().st_size} bytes); copy or download it again."

@@ -240,7 +240,7 @@ class Task:
             return {}
         if known is None or known[0] != activation:
             raise TaskError(
-                f"There is no head of the task {self.task!r} on a {config.architecture.title} model whose first "
+                f"There is no head of the task {self.task!r} on {config.architecture.with_article} model whose first "
                 f"layer has the activation {activation!r}."
             )
         return {"hidden_act": activation, "names": known[1:]}

@@ -69,7 +69,7 @@ def to_keras_nlp(bert: Bert, task: str = "backbone") -> Any:
 
 def _record(config):
     if config.model_type not in BACKBONES:
-        raise CheckpointError(f"keras_nlp has no backbone for a {config.architecture.title} model.")
+        raise CheckpointError(f"keras_nlp has no backbone for {config.architecture.with_article} model.")
     return BACKBONES[config.model_type]
 
 

@@ -97,7 +97,7 @@ def _student_config(config, layers, model_type):
         types = STUDENT_TYPES.get(config.model_type, ())
         if model_type not in types:
             raise ValueError(
-                f"A student that starts from a {config.architecture.title} teacher's layers cannot be a "
+                f"A student that starts from {config.architecture.with_article} teacher's layers cannot be a "
                 f"{model_type}; it can be: {', '.join((config.model_type, *types))}."
             )
         changes.update({"model_type": model_type, **ARCHITECTURES[model_type].only})
