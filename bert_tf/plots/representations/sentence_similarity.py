@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _MOST_LETTERS = 60
 _MOST_NUMBERS = 7  # sentences whose cosines are written into the cells; with more they overlap on a phone
+_MOST_UPRIGHT = 12  # sentences whose numbers below the map stand upright
 _MOST_SENTENCES = 6
 
 
@@ -23,6 +24,7 @@ def similarity_of_sentences(result: SentenceSimilarity, dark: bool = False) -> g
     figure = cosine_map(similarity.cosines, similarity.labels, similarity.texts, dark, height=420, spread=True)
     if len(similarity.labels) <= _MOST_NUMBERS:
         figure.data[0].texttemplate = "%{z:.2f}"
+    if len(similarity.labels) <= _MOST_UPRIGHT:
         figure.layout.xaxis.tickangle = 0
     return figure
 
