@@ -16,6 +16,7 @@ from typing import Any
 
 _RESIDENT = pathlib.Path("/proc/self/statm")
 _REMEMBERED = 2.0  # seconds
+_FILLED = 10.0  # seconds after which a model that was loaded is in memory
 _LOOK = 0.1  # seconds between two looks of somebody who waits for room
 _SHARE = 4  # of the bound a fourth is for the values, however much the process needs besides
 
@@ -40,11 +41,15 @@ class RestOfProcess:
 
     def __init__(self, resident: Callable[[], int | None] = resident_bytes, clock: Callable[[], float] | None = None):
         self._resident, self._clock = resident, clock or time.monotonic
-        self._seen: collections.deque[tuple[float, int]] = collections.deque()
+        self._seen: collections.deque[tuple[float, int]] = collections.deque()  # what may become the least
+        self._steady: collections.deque[tuple[float, int]] = collections.deque()  # what may become the most of these
 
     def measure(self, held: int) -> tuple[int, int]:
-        """The bytes besides the `held` ones: now, and the least of the last two seconds, as a forward pass needs more
-        for a moment. 0 if they are not known.
+        """The bytes besides the `held` ones: the most and the least that they may be. 0 if they are not known.
+
+        The least is that of the last two seconds, as a forward pass needs more for a moment. The most is what they are
+        now, or the highest least of the last ten seconds: a model counts as held before all of it is in memory, which
+        makes them look smaller until then.
         """
         resident, now = self._resident(), self._clock()
         if resident is None:
@@ -55,7 +60,13 @@ class RestOfProcess:
         self._seen.append((now, rest))
         while self._seen[0][0] < now - _REMEMBERED:
             self._seen.popleft()
-        return rest, self._seen[0][1]
+        least = self._seen[0][1]
+        while self._steady and self._steady[-1][1] <= least:  # it will not be the most again
+            self._steady.pop()
+        self._steady.append((now, least))
+        while self._steady[0][0] < now - _FILLED:
+            self._steady.popleft()
+        return max(rest, self._steady[0][1]), least
 
 
 class MemoryBudget:
@@ -103,8 +114,8 @@ class MemoryBudget:
         """
         dropped: set[Any] = set()
         with self._lock:
-            now, least = (0, 0) if self._rest is None else self._rest.measure(self.bytes)
-            rest = now if size else least
+            most, least = (0, 0) if self._rest is None else self._rest.measure(self.bytes)
+            rest = most if size else least
             rest = min(rest, self.most_bytes - self.most_bytes // _SHARE)
             while self.bytes + self._reserved + size + rest > self.most_bytes:
                 times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]

@@ -476,6 +476,21 @@ def test_something_large_has_no_room_in_what_the_process_needs_at_this_moment(cl
     assert store.get("a") is None
 
 
+def test_a_model_that_is_not_in_memory_yet_makes_no_room_for_another(clock):
+    resident = types.SimpleNamespace(bytes=60)
+    budget = MemoryBudget(100, RestOfProcess(lambda: resident.bytes, lambda: clock.seconds))
+    store = ByteStore(budget, lambda value: value.nbytes)
+    budget.make_room()  # the libraries take 60
+    clock.seconds += 3
+    store.put("a", array(30))  # of which little has been read
+    with budget.room(20):
+        assert store.get("a") is None
+    store.put("a", array(30))
+    clock.seconds += 20
+    with budget.room(20):  # it has not grown: it takes less than was expected
+        assert store.get("a") is not None
+
+
 def test_graphs_go_that_the_last_answer_of_a_model_did_not_need(use_graph):
     budget = MemoryBudget(100)
     store = ModelStore(budget, lambda name, precision: Bert())

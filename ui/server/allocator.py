@@ -11,8 +11,10 @@ import os
 import sys
 import threading
 
-_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
+_MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # M_MMAP_THRESHOLD and M_ARENA_MAX of malloc.h
 _LARGE = 1 << 20  # bytes from which a block is mapped on its own, and given back as soon as it is freed
+# Heaps that small blocks come from: by default eight for each processor, with blocks in use scattered over all of them.
+_ARENAS = 2
 # TensorFlow takes large blocks for oneDNN from an allocator of its own, which gives none of them back, but for this
 # variable. Gradients of long texts then take a tenth longer.
 _FROM_SYSTEM = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
@@ -30,6 +32,7 @@ def prepare():
     once."""
     if _library():
         _library().mallopt(_MMAP_THRESHOLD, _LARGE)
+        _library().mallopt(_ARENA_MAX, _ARENAS)
         os.environ.setdefault(_FROM_SYSTEM, "1")
 
 
