@@ -57,9 +57,11 @@ def test_a_widget_that_the_last_run_did_not_draw_is_sent_its_value(open_app):
     def is_sent():
         return app.button_group(key="w_dataset_ask").proto.set_value
 
+    # A fragment that runs after the first run sends nothing again.
+    assert "w_dataset_ask" in app.session_state["_drawn_before"]
     app.run()
     assert not is_sent()
-    app.session_state["_drawn"] = set()
+    app.session_state["_drawn_before"] = set()
     app.run()
     assert is_sent() and app.button_group(key="w_dataset_ask").value
     app.run()

@@ -49,8 +49,7 @@ def open_view() -> View:
     # The browser may not have drawn the widget values of an interrupted run: they are sent again.
     if not state.pop(_RERUN, False) and state.get(_ENDED, True):
         state[_SENT_VALUES] = set()
-    if state.get(_ENDED, True):
-        state[_DRAWN_BEFORE] = state.pop(_DRAWN, set())
+    state[_DRAWN] = set()
     state[_ENDED] = False
     fresh = _VIEW not in state
     if fresh or (params and not touched and params != state.get(_WRITTEN) and not _late(params)):
@@ -120,6 +119,7 @@ def typed_text(key: str, before: str) -> str:
 def write_address() -> None:
     """Write the view into the address bar if it differs from the address. Call it at the end of a run."""
     st.session_state[_ENDED] = True
+    st.session_state[_DRAWN_BEFORE] = st.session_state.get(_DRAWN, set())
     params = to_params(view(), limits())
     if left_out(view(), limits()):
         shortened = [one for one in st.session_state.get(_SHORTENED, ()) if one[0] != params]
