@@ -3,7 +3,9 @@
 import os
 import sys
 import time
+import types
 
+import numpy as np
 import pytest
 
 from bert_tf.resources.memory_budget import resident_bytes
@@ -34,10 +36,36 @@ def test_what_refers_to_itself_is_freed_a_moment_after_the_last_call():
     assert Cycle.gone == 3
 
 
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_kernels_are_dropped_but_not_while_tensorflow_is_imported(monkeypatch, is_imported):
+    dropped = []
+    context = types.SimpleNamespace(clear_kernel_cache=lambda: dropped.append(True))
+    library = types.SimpleNamespace(__spec__=types.SimpleNamespace(_initializing=not is_imported))
+    monkeypatch.setitem(sys.modules, "tensorflow", library)
+    monkeypatch.setitem(sys.modules, "tensorflow.python.eager.context", types.SimpleNamespace(context=lambda: context))
+    allocator.drop_kernels()
+    assert dropped == [True] * is_imported
+
+
+def test_gradients_are_the_same_after_their_kernels_were_dropped():
+    import keras
+
+    variable = keras.Variable(np.ones(3, np.float32))
+
+    def gradient():
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            value = tf.reduce_sum(tf.convert_to_tensor(variable) ** 3)
+        return np.asarray(tape.gradient(value, variable.value))
+
+    before = gradient()
+    allocator.drop_kernels()
+    np.testing.assert_array_equal(gradient(), before)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_freed_blocks_leave_the_process():
-    import numpy as np
-
     allocator.prepare()
     variable = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
     assert os.environ[variable] == "1" and variable not in allocator.environment_of_child()

@@ -227,13 +227,12 @@ def warn_truncated(encoding, side_name=""):
 def warn_cut(sentences):
     """Draw a warning if so many typed sentences are longer than one may be, so that their ends are left out."""
     if sentences:
-        most = state.limits().max_row_characters
-        rest = (
-            "is longer than {most:,} characters: its end is"
-            if sentences == 1
-            else "are longer than {most:,} characters: their ends are"
+        verb, end = ("is", "its end is") if sentences == 1 else ("are", "their ends are")
+        st.warning(
+            f"{count(sentences, 'sentence')} {verb} longer than {state.limits().max_row_characters:,} characters: "
+            f"{end} left out.",
+            icon=":material/content_cut:",
         )
-        st.warning(f"{count(sentences, 'sentence')} {rest.format(most=most)} left out.", icon=":material/content_cut:")
 
 
 def option_choice(option, label, values, setting, key, **more):
