@@ -54,7 +54,7 @@ def trim():
 
 
 def drop_kernels():
-    """Free TensorFlow's kernels: it keeps one for each variable that was ever made, 1.5 MB for a dropped Base.
+    """Free TensorFlow's kernels: it keeps one for each variable that was ever made, 0.9 MB for a dropped Small.
 
     The next gradients make theirs again, in a third of a second.
     """
