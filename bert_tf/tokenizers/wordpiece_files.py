@@ -162,6 +162,34 @@ def added_tokens(folder: Path, ids: dict[str, int], in_pipeline: Any = None) -> 
     Raises:
         VocabularyError: a file of the folder cannot be used.
     """
+    stated = stated_tokens(folder, in_pipeline)
+    added: dict[str, dict] = {}
+    next_id = 1 + max([*ids.values(), *(token["id"] for token in stated if "id" in token)], default=-1)
+    for token in stated:
+        content = token["content"]
+        if content in added:
+            continue
+        index = ids.get(content, token.get("id"))
+        if index is None:
+            index, next_id = next_id, next_id + 1
+        is_special = bool(token.get("special", False))
+        flags = {flag: bool(token.get(flag, False)) for flag in _FLAGS}
+        normalized = bool(token.get("normalized", not is_special))
+        added[content] = {
+            "id": index,
+            "content": content,
+            **flags,
+            "normalized": normalized,
+            "special": is_special,
+        }
+    return sorted(added.values(), key=lambda token: token["id"])
+
+
+def stated_tokens(folder: Path, in_pipeline: Any = None) -> list[dict[str, Any]]:
+    """Return the tokens that the files of a folder state beside its vocabulary, as the files state them.
+
+    The arguments and errors are those of `added_tokens`. Each token has its "content"; an "id" is a whole number.
+    """
     config, special_map = (optional_json(folder / name) for name in (CONFIG_FILE, SPECIAL_FILE))
     stated = _list(in_pipeline, folder / RUST_FILE)
     decoder = config.get("added_tokens_decoder") or {}
@@ -178,28 +206,11 @@ def added_tokens(folder: Path, ids: dict[str, int], in_pipeline: Any = None) -> 
         for token, index in optional_json(folder / ADDED_FILE).items()
     ]
     stated += [{"content": _content(token), "special": True} for token in special]
-    added: dict[str, dict] = {}
-    next_id = 1 + max([*ids.values(), *(_whole(folder, token["id"]) for token in stated if "id" in token)], default=-1)
     for token in stated:
         content = token.get("content")
         if not isinstance(content, str) or not content:
             raise VocabularyError(f"{folder}: its tokenizer files add the token {content!r}, which is no text.")
-        if content in added:
-            continue
-        index = ids.get(content, token.get("id"))
-        if index is None:
-            index, next_id = next_id, next_id + 1
-        is_special = bool(token.get("special", False))
-        flags = {flag: bool(token.get(flag, False)) for flag in _FLAGS}
-        normalized = bool(token.get("normalized", not is_special))
-        added[content] = {
-            "id": _whole(folder, index),
-            "content": content,
-            **flags,
-            "normalized": normalized,
-            "special": is_special,
-        }
-    return sorted(added.values(), key=lambda token: token["id"])
+    return [{**token, "id": _whole(folder, token["id"])} if "id" in token else token for token in stated]
 
 
 def _list(value, path):
