@@ -46,8 +46,8 @@ def predict_many(
     Args:
         bert: `Bert`. The model.
         rows: iterable of (text_a, text_b or None, mask), with `mask` as in `Bert.trace`; the last one or two may be
-            left out. A row can be an exception, which is treated as the error of this row, so that the reader of a
-            file can report a bad line in its place.
+            left out, and a text alone is a row too. A row can be an exception, which is treated as the error of this
+            row, so that the reader of a file can report a bad line in its place.
         batch_size: int. The largest number of rows in one forward pass. With 1, the result of each row is yielded
             before the next row is read.
         top_k: int. The number of predictions at each mask.
@@ -59,8 +59,11 @@ def predict_many(
         `Answer` or an exception, one for each row.
 
     Raises:
-        InputError: `batch_size`, `top_k`, `errors` or a target is invalid; with "raise" also the error of a row.
+        InputError: `rows`, `batch_size`, `top_k`, `errors` or a target is invalid; with "raise" also the error of a
+            row.
     """
+    if isinstance(rows, (str, bytes, Mapping)):
+        raise InputError(f"Give a list of rows, such as [{rows!r:.60}], not one alone.")
     _check(batch_size, top_k, errors)
     return _stream(bert, rows, batch_size, top_k, errors, target_ids(bert.tokenizer, targets))
 
@@ -112,9 +115,9 @@ def _answers(bert, rows, batch_size, top_k, errors, asked):
 
 
 def _prepare(bert, row):
-    if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Iterable):
-        raise InputError(f"A row is (text_a, text_b or None, mask), not {type(row).__name__} ({row!r:.60}).")
-    values = tuple(row)
+    if isinstance(row, (bytes, Mapping)) or not isinstance(row, Iterable):
+        raise InputError(f"A row is a text or (text_a, text_b or None, mask), not {type(row).__name__} ({row!r:.60}).")
+    values = (row,) if isinstance(row, str) else tuple(row)
     if not 1 <= len(values) <= 3:
         raise InputError(f"A row is (text_a, text_b or None, mask), not {len(values)} values ({values!r:.60}).")
     prepared = prepare_input(bert.tokenizer, bert.max_length, *values)

@@ -62,7 +62,7 @@ def evaluate_mlm(
         progress: callable progress(done, total), counted in sequences, for one kind after the other; or None.
         alone: bool. Whether each sequence has one segment and one masked token. Models of every attention direction can
             be compared so, as a model with one direction was never trained on text with masks.
-        generator: a `Bert` with an MLM head and the same vocabulary, which samples the replacement tokens; None to
+        generator: a `Bert` with an MLM head and the same tokenizer, which samples the replacement tokens; None to
             sample them from the tokens of the text.
         text_field: str. The field of JSON lines that holds the text.
         language: str. The language code of the sentence splitter, for example "en".
@@ -92,7 +92,7 @@ def evaluate_mlm(
     Raises:
         MissingHead: the model has none of these heads.
         TextError: a file does not exist, or the text is too short for a sequence.
-        ValueError: a length or limit is out of range, or the generator has another vocabulary or reads fewer tokens.
+        ValueError: a length or limit is out of range, or the generator has another tokenizer or reads fewer tokens.
     """
     if "replaced" not in bert.heads:
         require_head(bert.heads, "mlm", bert.name)
@@ -269,10 +269,10 @@ def _roc_auc(scores, labels):
 def _check_generator(bert, generator, length):
     require_head(bert.heads, "replaced", bert.name)
     require_head(generator.heads, "mlm", generator.name)
-    if generator.tokenizer.vocab != bert.tokenizer.vocab:
+    if not generator.tokenizer.cuts_alike(bert.tokenizer):
         raise ValueError(
-            f"{generator.name} and {bert.name} have different vocabularies: the second could not read "
-            "what the first writes."
+            f"{generator.name} and {bert.name} have different vocabularies or cut text otherwise: the second could "
+            "not read what the first writes."
         )
     if length > generator.max_length:
         raise ValueError(

@@ -109,12 +109,19 @@ def test_other_columns_and_json_lines(tmp_path):
         ("sent1,ending0,ending1,label\n", "holds no question"),
         ("sent1,ending0,ending1,label\n,b,c,0\n", "line 2: the context in 'sent1' is empty"),
         ("sent1,ending0,ending1,label\na,b,,0\n", "line 2: a choice is empty"),
+        ("sent1,ending0,ending2,label\na,b,c,0\n", "line 2: the columns of the choices go from 'ending0' to 'ending2'"),
     ],
 )
 def test_bad_rows_are_named_by_file_and_line(tmp_path, content, message):
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(DataError, match=message):
         list(read_choices(tmp_path / "a.csv"))
+
+
+def test_choices_are_in_the_order_of_their_numbers():
+    record = {"sent1": "Why?", **{f"ending{number}": str(number) for number in (10, *range(1, 10))}, "label": "9"}
+    example = choices_of(record)
+    assert example.choices == tuple(map(str, range(1, 11))) and example.label == 9
 
 
 def test_a_choice_that_is_no_text_and_a_misspelt_column_are_told():

@@ -52,14 +52,17 @@ def test_a_bad_row_is_answered_in_its_place(tiny_bert):
 
 
 def test_a_row_of_another_form_or_with_another_error_is_answered_in_its_place(tiny_bert):
-    bad = [None, "the [MASK]", {"text_a": "the [MASK]"}, (), (*ROWS[0], "word"), OSError("line 5 of a pipe"), ("a", 3)]
-    answers = list(tiny_bert.predict_many([*bad, ROWS[0][:1]], errors="return"))
-    _same(answers[-1], tiny_bert.predict(ROWS[0][0]))
-    assert [type(answer) for answer in answers[:-1]] == [*[InputError] * 5, OSError, InputError]
+    bad = [None, b"the [MASK]", {"text_a": "the [MASK]"}, (), (*ROWS[0], "word"), OSError("line 5 of a pipe"), ("a", 3)]
+    answers = list(tiny_bert.predict_many([*bad, ROWS[0][:1], ROWS[0][0]], errors="return"))
+    for answer in answers[-2:]:
+        _same(answer, tiny_bert.predict(ROWS[0][0]))
+    assert [type(answer) for answer in answers[:-2]] == [*[InputError] * 5, OSError, InputError]
     assert "not 4 values" in str(answers[4]) and "not NoneType (None)" in str(answers[0])
     for row in bad:
         with pytest.raises(type(answers[bad.index(row)])):
             list(tiny_bert.predict_many([row]))
+    with pytest.raises(InputError, match="Give a list of rows"):
+        tiny_bert.predict_many(ROWS[0][0])
 
 
 def test_an_error_of_the_run_is_not_that_of_a_row(tiny_bert, monkeypatch):

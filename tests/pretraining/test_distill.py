@@ -243,8 +243,11 @@ def test_the_command_makes_a_student_with_half_of_the_layers(tmp_path):
     # The same words in another order.
     Tokenizer([*bert.tokenizer.vocab[:5], *bert.tokenizer.vocab[:4:-1]], lower_case=False).save(tmp_path / "other")
     fresh = ["--teacher", str(tmp_path / "teacher"), "--size", "1x16x2", "--vocab"]
-    with pytest.raises(ValueError, match="--teacher .*teacher has another vocabulary than the model"):
+    with pytest.raises(ValueError, match="--teacher .*teacher has another vocabulary than the model or cuts"):
         run(*fresh, str(tmp_path / "other"))
+    Tokenizer(bert.tokenizer.vocab, lower_case=not bert.tokenizer.lower_case).save(tmp_path / "cut")
+    with pytest.raises(ValueError, match="--teacher .*teacher has another vocabulary than the model or cuts"):
+        run(*fresh, str(tmp_path / "cut"))
     with pytest.raises(ValueError, match="--teacher .*teacher takes at most 128 tokens, but the sequences have 200"):
         run(*fresh, str(tmp_path / "teacher"), "--length", "200")
     silent = make_bert(layers=1, with_heads=("pooler",))

@@ -267,7 +267,7 @@ def test_replacements_do_not_depend_on_the_batch_size(tiny_bert, text, batch_siz
 
 def test_a_generator_must_fit(tiny_bert, other_bert, text):
     judge = _judging(tiny_bert, {"replaced"})
-    with pytest.raises(ValueError, match="different vocabularies"):
+    with pytest.raises(ValueError, match="different vocabularies or cut text otherwise"):
         evaluate_mlm(judge, text, generator=other_bert)
     with pytest.raises(MissingHead):
         evaluate_mlm(tiny_bert, text, generator=tiny_bert)

@@ -113,15 +113,17 @@ def check_fixed_model(
         phases: sequence of `Phase`. The phases of the training.
         heads: sequence of str. The heads that the training asks it by.
 
-    Raises: ValueError if a head is missing, or its vocabulary or its input length does not fit.
+    Raises: ValueError if a head is missing, or its tokenizer or its input length does not fit.
     """
     from bert_tf.errors import require_head
 
     config, own_tokenizer, network = model
     for head in heads:
         require_head(network.bert_heads, head, option)
-    if own_tokenizer.vocab != tokenizer.vocab:
-        raise ValueError(f"{option} has another vocabulary than the model; give one with the same vocabulary.")
+    if not own_tokenizer.cuts_alike(tokenizer):
+        raise ValueError(
+            f"{option} has another vocabulary than the model or cuts text otherwise; give one with the same tokenizer."
+        )
     longest = max(phase.length for phase in phases)
     if longest > config.max_tokens:
         raise ValueError(f"{option} takes at most {config.max_tokens} tokens, but the sequences have {longest}.")

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     start.add_argument(
         "--student-layers", type=int, metavar="N", help="start from N layers of the --teacher, evenly spread"
     )
-    parser.add_argument("--teacher", metavar="MODEL", help="distil this model; it must have the same vocabulary")
+    parser.add_argument("--teacher", metavar="MODEL", help="distil this model; it must have the same tokenizer")
     parser.add_argument(
         "--distil",
         default="states",
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_share_or_model,
         metavar="SHARE|MODEL",
         help="as in ELECTRA: a generator of this share of the width (0.25) fills the masked positions, "
-        "and the model learns which tokens were replaced; or a trained model of the same vocabulary "
+        "and the model learns which tokens were replaced; or a trained model of the same tokenizer "
         "fills them and is not trained; with --objective mlm",
     )
     parser.add_argument(

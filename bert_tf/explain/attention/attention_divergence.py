@@ -13,6 +13,7 @@ import numpy as np
 from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, NotComparable
 from bert_tf.explain.attention.head_summary import attention_maps
+from bert_tf.explain.models.compare import jensen_shannon
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
@@ -72,7 +73,10 @@ def attention_divergence(before: Trace, after: Trace) -> AttentionDivergence:
         )
     # A layer at a time: in double precision all maps of 512 tokens together would take gigabytes.
     divergences = np.stack(
-        [_divergences(p.astype(np.float64), q.astype(np.float64)) for p, q in zip(maps_before, maps_after)]
+        [
+            jensen_shannon(p.astype(np.float64), q.astype(np.float64)).mean(axis=-1)
+            for p, q in zip(maps_before, maps_after)
+        ]
     )
     return AttentionDivergence(before.model, after.model, after.tokens, divergences)
 
@@ -100,15 +104,6 @@ def fine_tuning_divergence(bert: Bert, trace: Trace, before: str | None = None) 
     base = load(name, precision=bert.runtime.precision)
     # A classifier may read fewer tokens than its base model.
     return attention_divergence(base.trace(*trace.read_texts(), trace.masks), trace)
-
-
-def _divergences(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    middle = (p + q) / 2
-    return ((_entropy(middle) - (_entropy(p) + _entropy(q)) / 2).clip(0, 1)).mean(axis=-1)
-
-
-def _entropy(p):
-    return -(p * np.log2(np.maximum(p, 1e-300))).sum(axis=-1)
 
 
 ANALYSIS = Analysis(

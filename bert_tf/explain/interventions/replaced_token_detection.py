@@ -84,7 +84,7 @@ def replace_and_detect(
 
     Args:
         generator: Bert. A model with a masked-LM head.
-        discriminator: Bert. A model with a replaced-token head and the same vocabulary.
+        discriminator: Bert. A model with a replaced-token head and the same tokenizer.
         text: str. The text.
         share: float. The share of its tokens that the generator fills, at least one token; ignored if `mask` is given.
         mask: The places that the generator fills instead, as in `Bert.trace`.
@@ -93,14 +93,14 @@ def replace_and_detect(
         `ReplacedTokenResult`.
     Raises:
         MissingHead: one of the models lacks its head.
-        InputError: different vocabularies, a bad share, or an empty text.
+        InputError: different tokenizers, a bad share, or an empty text.
     """
     require_head(generator.heads, "mlm", generator.name)
     require_head(discriminator.heads, "replaced", discriminator.name)
-    if generator.tokenizer.vocab != discriminator.tokenizer.vocab:
+    if not generator.tokenizer.cuts_alike(discriminator.tokenizer):
         raise InputError(
-            f"{generator.name} and {discriminator.name} have different vocabularies: the discriminator cannot read "
-            "the generator's tokens."
+            f"{generator.name} and {discriminator.name} have different vocabularies or cut text otherwise: the "
+            "discriminator cannot read the generator's tokens."
         )
     if not 0 < share <= 1:
         raise InputError(f"share is {share!r}; it must be above 0 and at most 1.")

@@ -6,7 +6,7 @@ Dimension legend: P masks, V vocabulary, L layers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Any, Optional
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _COMMON: WeakKeyDictionary[BaseTokenizer, WeakKeyDictionary[BaseTokenizer, CommonVocabulary]] = WeakKeyDictionary()
+_TINY = 1e-30  # a probability whose logarithm is finite in float32
 #: The option for the second model of a comparison.
 OTHER_MODEL = Option("other", "name or folder of the other model", model=True, required=True, metavar="M")
 
@@ -204,19 +205,20 @@ class CommonVocabulary:
         return (binned / covered if covered > 0 else binned), float(min(covered, 1.0))
 
 
-def jensen_shannon(p: np.ndarray, q: np.ndarray) -> float:
-    """Jensen-Shannon divergence of two distributions in bits (Lin 1991): 0 for equal, 1 for disjoint distributions.
+def jensen_shannon(p: np.ndarray, q: np.ndarray) -> Any:
+    """Jensen-Shannon divergence of distributions in bits (Lin 1991): 0 for equal, 1 for disjoint distributions.
 
     Args:
-        p, q: float [V]. Each adds up to 1.
+        p, q: float [..., V]. Each adds up to 1 over the last axis.
+    Returns:
+        float [...] of their dtype; a number for two distributions.
     """
-    mean = (p + q) / 2
+    mean = np.log2(np.maximum((p + q) / 2, _TINY))
 
     def divergence_from_mean(distribution):
-        positive = distribution > 0
-        return float(np.sum(distribution[positive] * np.log2(distribution[positive] / mean[positive])))
+        return np.sum(distribution * (np.log2(np.maximum(distribution, _TINY)) - mean), axis=-1)
 
-    return float(np.clip((divergence_from_mean(p) + divergence_from_mean(q)) / 2, 0.0, 1.0))
+    return np.clip((divergence_from_mean(p) + divergence_from_mean(q)) / 2, 0.0, 1.0)
 
 
 def aligned_layers(layers_a: int, layers_b: int) -> tuple[tuple[int, int], ...]:

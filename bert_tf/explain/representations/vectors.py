@@ -72,7 +72,8 @@ class Neighbour:
 def cosine_similarities(vectors: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
     """Cosines of vectors [W, H] with `others` [X, H], or with each other: float32 [W, X]; 0 for zero vectors."""
     unit = _unit(vectors)
-    return unit @ (unit if others is None else _unit(others)).T
+    cosines = unit @ (unit if others is None else _unit(others)).T
+    return np.clip(cosines, -1, 1, out=cosines)  # rounding leads a little beyond them
 
 
 def nearest_tokens(

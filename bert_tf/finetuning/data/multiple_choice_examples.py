@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _START = "sent2"
-_ENDING = re.compile(r"ending\d+")
+_ENDING = re.compile(r"ending(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class ChoiceColumns:
     Attributes:
         context: str. The column of the text before the choices.
         start: str. The column of the common start of the choices, or None.
-        choices: tuple of str. The columns of the choices; empty for all columns named "ending" and a number, or in JSON
-            lines the list "choices".
+        choices: tuple of str. The columns of the choices; empty for all columns named "ending" and a number, in the
+            order of the numbers, or in JSON lines the list "choices".
         label: str. The column of the number of the right choice, from 0.
     """
 
@@ -103,7 +104,7 @@ def choices_of(
             if not isinstance(choice, str):
                 raise DataError(f"the choice {choice!r:.40} is not a text.")
     else:
-        names = columns.choices or tuple(name for name in record if _ENDING.fullmatch(name))
+        names = columns.choices or _endings(record)
         choices = [_text(record, name, name) for name in names]
         if columns.start not in (None, _START) and columns.start not in record:
             raise DataError(f"there is no column {columns.start!r} (found: {', '.join(map(str, record))}).")
@@ -121,6 +122,18 @@ def choices_of(
             raise DataError("a choice is empty.")
     label = _label(record, columns.label, len(choices)) if labelled else None
     return MultipleChoiceExample(context, tuple(f"{start} {choice}".strip() for choice in choices), label)
+
+
+def _endings(record):
+    """The columns named "ending" and a number, in the order of their numbers."""
+    numbers = {name: int(match[1]) for name in record if (match := _ENDING.fullmatch(name))}
+    names = sorted(numbers, key=lambda name: numbers[name])
+    for before, after in pairwise(names):
+        if numbers[after] != numbers[before] + 1:
+            raise DataError(
+                f"the columns of the choices go from {before!r} to {after!r}; number them one after the other."
+            )
+    return names
 
 
 def _text(record, name, wanted):
