@@ -83,7 +83,7 @@ def embedded_dir() -> Path:
 def models_dir() -> Path:
     """Return the folder of downloaded and user-added models: BERT_TF_HOME, else the user's cache folder."""
     home = os.environ.get("BERT_TF_HOME")
-    return Path(home).expanduser() if home else platformdirs.user_cache_path("bert_tf", appauthor=False)
+    return Path(home).expanduser().absolute() if home else platformdirs.user_cache_path("bert_tf", appauthor=False)
 
 
 def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:

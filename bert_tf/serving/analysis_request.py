@@ -55,6 +55,11 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
     analysis = served_analyses().get(name)
     if analysis is None:
         raise RequestProblem(404, f"There is no analysis {name[:80]!r} here; GET /openapi.json lists them.")
+    unread = sorted(key for key, value in body.items() if value is not None and key not in keys_of(analysis))
+    if unread:
+        raise RequestProblem(
+            400, f"{name} does not read {', '.join(unread)[:80]}; it reads {', '.join(keys_of(analysis))}."
+        )
     options = options_of(analysis, body.get("options", {}), store, limits)
     namespace = _namespace(analysis, body, limits)
     command.check(analysis, namespace, options)
@@ -97,6 +102,19 @@ def options_of(analysis: Analysis, values: Any, store: ModelStore, limits: Servi
     }
 
 
+def keys_of(analysis: Analysis) -> tuple[str, ...]:
+    """The keys that a request for an analysis may have."""
+    reads_pair = "pair" in analysis.inputs or "text" in analysis.inputs
+    return (
+        "model",
+        *(_PAIR if reads_pair else ()),
+        *(("mask",) if reads_pair and analysis.masks else ()),
+        *(("rows",) if "file" in analysis.inputs else ()),
+        *(("target",) if analysis.target else ()),
+        "options",
+    )
+
+
 def reads_texts(option: Option) -> bool:
     """Whether the command line reads the value from a file; a request has its lines as a list."""
     return option.metavar == "FILE"
@@ -128,9 +146,9 @@ def _one(option, value, store):
     is_wrong_bool = isinstance(value, bool) and option.type is not bool
     if not read_from_text and (is_wrong_bool or not isinstance(value, _JSON_TYPES[option.type])):
         raise InputError(f"{option.name} must be of type {option.type.__name__}, not {str(value)[:80]}.")
-    if read_from_text:
+    if read_from_text or (option.parse is not None and option.type is int):
         try:
-            value = option.parse(value)
+            value = option.parse(str(value))  # it knows the bounds
         except (ValueError, ArgumentTypeError) as error:
             raise InputError(f"{option.name}: {error}") from None
     elif option.metavar == "M" and option.choices is None:

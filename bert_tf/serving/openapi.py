@@ -8,7 +8,7 @@ from typing import Any
 import bert_tf
 from bert_tf.analysis import Analysis, Option
 from bert_tf.inference.sentence_vectors import POOLINGS
-from bert_tf.serving.analysis_request import TARGET_KEYS, reads_texts
+from bert_tf.serving.analysis_request import TARGET_KEYS, keys_of, reads_texts
 from bert_tf.serving.limits import ServiceLimits
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -127,28 +127,23 @@ def _one_or_many(fields, settings, limits):
 
 
 def _analysis(analysis, masked, limits):
-    fields: dict[str, Any] = {"model": _MODEL}
-    required = []
-    if "pair" in analysis.inputs or "text" in analysis.inputs:
-        fields |= masked if analysis.masks else {name: masked[name] for name in ("text_a", "text_b")}
-        required += ["text_a"] if analysis.inputs != "pair or file" else []
-    if "file" in analysis.inputs:
-        row = {"oneOf": [_STRING, {"type": "object", "properties": masked, "required": ["text_a"]}]}
-        fields["rows"] = {"type": "array", "items": row, "maxItems": limits.max_inputs}
-        required += ["rows"] if analysis.inputs == "file" else []
-    if analysis.target:
-        properties = {key: {"type": _TYPES[kind]} for key, kind in TARGET_KEYS.items()}
-        fields["target"] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if analysis.options:
-        needed = [option.name for option in analysis.options if option.required]
-        fields["options"] = {
-            "type": "object",
-            "properties": {option.name: _option(option) for option in analysis.options},
-            "additionalProperties": False,
-            **({"required": needed} if needed else {}),
-        }
-        required += ["options"] if needed else []
-    return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+    row = {"oneOf": [_STRING, {"type": "object", "properties": masked, "required": ["text_a"]}]}
+    needed = [option.name for option in analysis.options if option.required]
+    described: dict[str, Any] = {
+        "model": _MODEL,
+        **masked,
+        "rows": {"type": "array", "items": row, "maxItems": limits.max_inputs},
+        "target": _object({key: {"type": _TYPES[kind]} for key, kind in TARGET_KEYS.items()}),
+        "options": _object({option.name: _option(option) for option in analysis.options}, needed),
+    }
+    fields = {key: described[key] for key in keys_of(analysis)}
+    required = [key for key in ("text_a", "rows") if key in fields and analysis.inputs != "pair or file"]
+    return _object(fields, required + (["options"] if needed else []))
+
+
+def _object(properties, required=()):
+    named = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, "additionalProperties": False, **named}
 
 
 def _option(option: Option) -> dict[str, Any]:

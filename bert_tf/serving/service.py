@@ -7,9 +7,9 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import anyio
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -48,9 +48,9 @@ class Service:
 
     def __init__(self, store: ModelStore, limits: ServiceLimits) -> None:
         self.store, self.limits, self.metrics = store, limits, Metrics()
-        # Analyses and vectors have no batches: one after the other they leave the cores to the predictions. Those that
-        # wait take no thread.
-        self._one_at_a_time = anyio.CapacityLimiter(1)
+        # Analyses and vectors have no batches: one after the other they leave the cores to the predictions. One that
+        # has begun ends before the next begins, even if its client goes.
+        self._one_at_a_time = ThreadPoolExecutor(1, "analyses")
 
     async def predict(self, request: Request) -> Any:
         """POST /predict."""
@@ -247,8 +247,7 @@ class Service:
 
     async def _alone(self, request, compute):
         """The result of a function, one after the other, unless the client goes before it begins."""
-        running = anyio.to_thread.run_sync(compute, limiter=self._one_at_a_time)
-        return await _for_client(request, asyncio.ensure_future(running))
+        return await _for_client(request, asyncio.wrap_future(self._one_at_a_time.submit(compute)))
 
     async def _served(self, body):
         return await run_in_threadpool(self.store.get, body.get("model"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 #: The exit code of a command that a signal stopped before its end: 128 + SIGTERM, as shells define it.
 STOPPED = 143
+
+_STOP_SIGNALS = [signal.SIGTERM, signal.SIGINT]
+if sys.platform == "win32":  # there a program can send another one only this signal, and SIGTERM ends it at once
+    _STOP_SIGNALS.append(signal.SIGBREAK)
 
 
 class TrainingDiverged(ValueError):
@@ -207,7 +212,7 @@ def _not_finite(values):
 
 
 class _stop_on_signals:
-    """A context manager: SIGTERM and SIGINT ask the loop to save and stop after the current update."""
+    """A context manager: SIGTERM, SIGINT and Windows' SIGBREAK ask the loop to save and stop after the update."""
 
     def __init__(self, trainer):
         self.trainer = trainer
@@ -218,7 +223,7 @@ class _stop_on_signals:
         def stop(*_):
             self.trainer._stop = True
 
-        self.before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        self.before = {number: signal.signal(number, stop) for number in _STOP_SIGNALS}
 
     def __exit__(self, *_):
         for number, handler in self.before.items():

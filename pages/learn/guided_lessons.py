@@ -37,6 +37,8 @@ PAGE = Page(
 
 _LESSON, _STEP, _ANSWER = "guided_lessons.lesson", "guided_lessons.step", "guided_lessons.answer"
 _VIEW = "guided_lessons.view"
+#: The choices of a view that hide a part of a page, or decide what it predicts.
+_SHOWN = ("selection", "special", "punctuation", "fill")
 _NO_ANSWER = "This model has no head for masked words. Choose a BERT model in the sidebar."
 _BY_NAME = {lesson.name: lesson for lesson in LESSONS}
 
@@ -106,11 +108,17 @@ def _open_button(step):
 
 
 def _view_of_step(step):
-    """The view in which the page of a step opens; where the model has fewer layers or heads, at its last."""
+    """The view in which the page of a step opens; where the model has fewer layers or heads, at its last.
+
+    What the visitor has chosen there before is left out: the question is about what the step shows.
+    """
     config = next((info.config for info in model_store.installed() if info.name == state.view().model), None)
     most = (config.num_hidden_layers, config.num_attention_heads) if config else (1, 1)
     layer, head = (min(one, count - 1) for one, count in zip((step.layer, step.head), most))
     view = frame.view_of(step.page)
+    others = tuple(pair for pair in view.settings if not pair[0].startswith(f"{step.page}."))
+    kept = {field.name: field.default for field in dataclasses.fields(view) if field.name in _SHOWN}
+    view = dataclasses.replace(view, settings=others, **kept)
     if step.a:
         view = dataclasses.replace(view, a=step.a, b=step.b, masks=step.positions, start=0, layer=layer, head=head)
     for name, value in step.settings:

@@ -23,12 +23,13 @@ def right_answer(check, step, view):
 
 
 def is_right(typed, answer):
-    """Whether what was typed is the answer, whatever its capitals and the signs of a piece."""
+    """Whether what was typed is the answer, whatever its capitals and the signs of a piece or a special token."""
     return _plain(typed) == _plain(answer)
 
 
 def _plain(word):
-    return word.strip().strip("“”\"'").removeprefix("##").lstrip("Ġ▁").casefold()
+    word = word.strip().strip("“”\"'").removeprefix("##").lstrip("Ġ▁").casefold()
+    return word.strip("[]<>") or word
 
 
 def _trace(shared, step, **parts):

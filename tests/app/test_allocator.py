@@ -77,3 +77,17 @@ def test_freed_blocks_leave_the_process():
     del blocks
     allocator.give_back()
     assert resident_bytes() < before + 50e6 and len(small) == 100
+
+
+def test_another_system_keeps_its_allocator(monkeypatch):
+    def library(name):
+        raise TypeError("as Windows answers")
+
+    allocator._library.cache_clear()
+    allocator.prepare.cache_clear()
+    monkeypatch.setattr(allocator.sys, "platform", "win32")
+    monkeypatch.setattr(allocator.ctypes, "CDLL", library)
+    allocator.prepare()
+    allocator.trim()
+    allocator._library.cache_clear()
+    allocator.prepare.cache_clear()

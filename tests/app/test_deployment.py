@@ -1,5 +1,6 @@
 """Who can reach the explorer, and what the limits of a public server allow."""
 
+import argparse
 import dataclasses
 import json
 import os
@@ -12,11 +13,14 @@ import time
 
 import pytest
 import yaml
-from streamlit import config
+from streamlit import config, net_util
+from streamlit.web.server import server_util
 
 import bert_tf
+from bert_tf.cli.web import explore
 from deploy.check_image import instructions
 from tests.app.page_reading import PATIENCE
+from ui.server import lifespan
 from ui.shell.limits import Limits, read_limits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -46,10 +50,41 @@ def test_only_this_machine_reaches_an_explorer_started_without_an_address(tmp_pa
         server.wait()
 
 
+def test_a_server_whose_limits_cannot_be_read_does_not_start():
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port", "0"]
+    server = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "BERT_TF_EXPLORER": "explorer.pubic.toml"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert server.returncode == 2
+    assert "explorer.pubic.toml cannot be read" in server.stderr and "Traceback" not in server.stderr
+
+
 def _answers(host, port):
     with socket.socket() as connection:
         connection.settimeout(5)
         return connection.connect_ex((host, port)) == 0
+
+
+def test_the_terminal_and_the_browser_have_the_address_that_the_explorer_listens_at():
+    parser = argparse.ArgumentParser()
+    explore.add_arguments(parser)
+    options = {at: explore._options(parser.parse_args(["--address", at])) for at in ("192.168.1.5", "0.0.0.0")}
+    assert "--browser.serverAddress=192.168.1.5" in options["192.168.1.5"]
+    assert not [option for option in options["0.0.0.0"] if "browser" in option]
+
+
+def test_a_visitor_from_another_site_makes_the_server_ask_nobody(monkeypatch):
+    asked = []
+    monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda url, timeout=5: asked.append(url))
+    monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # put back afterwards
+    lifespan.ask_nobody()
+    assert not server_util.is_url_from_allowed_origins("https://elsewhere.example")
+    assert asked == []
 
 
 @pytest.mark.parametrize("proxy", ["nginx.conf", "Caddyfile"])

@@ -75,3 +75,5 @@ def test_the_browser_opens_at_the_address_of_the_server(monkeypatch):
     assert lifespan.address() == "http://localhost:8502/bert"
     options.update({"server.sslCertFile": "cert.pem", "server.baseUrlPath": ""})
     assert lifespan.address() == "https://localhost:8502/"
+    options["browser.serverAddress"] = "::1"
+    assert lifespan.address() == "https://[::1]:8502/"

@@ -83,9 +83,19 @@ def test_the_answers_are_those_of_the_library(explorer_home):
     assert right_answer("looked_at", step, View(model="tiny-cased")) == wanted
 
 
+def test_a_step_opens_its_page_without_what_was_chosen_there_before(open_app):
+    chosen = {"all_heads.words": "1", "special": "0", "fill": "joint"}
+    number = next(n for n, step in enumerate(LESSONS[1].steps, 1) if step.page == "all_heads")
+    app = open_lesson(open_app, LESSONS[1].name, number, **chosen)
+    app = run_until_done(app.button(key="w_lesson_open").click().run())
+    assert [param(app, name) for name in chosen] == [None, None, None]
+    assert app.session_state["_view"].setting("guided_lessons.lesson") == LESSONS[1].name
+
+
 def test_a_piece_is_right_without_its_sign_and_another_word_is_not():
     assert is_right("“Ing”", "##ing") and is_right(" bank ", "bank")
-    assert not is_right("banks", "bank")
+    assert is_right("sep", "[SEP]") and is_right("[sep]", "[SEP]") and is_right("<s>", "<s>")
+    assert not is_right("banks", "bank") and not is_right("<s>", "</s>")
 
 
 def test_a_model_without_a_head_for_words_says_so(open_app, family_home):

@@ -27,6 +27,7 @@ def test_the_facts_are_size_shape_and_language_and_not_the_licence(open_app):
 
 
 def test_an_embedded_model_says_that_it_is_in_8_bits_and_its_heads_are_new(open_app, monkeypatch, tmp_path):
+    (tmp_path / "none.toml").touch()
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "none.toml"))
     model_store.catalogue.clear()
     from ui.session import state
@@ -118,3 +119,13 @@ def test_a_foreign_text_is_noted_for_an_english_model_alone(open_app, monkeypatc
     known = [dataclasses.replace(info, languages=("en",)) for info in model_store.installed()]
     monkeypatch.setattr(model_store, "installed", lambda: known)
     assert "does not seem English" in page_text(open_app(page="all_heads", a=german))
+
+
+def test_a_misspelt_model_of_the_limits_is_named(monkeypatch, tmp_path):
+    from ui.session import state
+
+    limits = '[models]\ndefault = "tiny-cased"\noffered = ["tiny-case", "bert-base-cased"]\n'
+    (tmp_path / "limits.toml").write_text(limits)
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "limits.toml"))
+    state.limits.clear()
+    assert model_store.unknown_names() == ["tiny-case"]

@@ -189,13 +189,28 @@ def test_the_projects_own_limits_are_read():
         ("[models]\ndownload = 1", "bool"),
         ("[models]\nprecision = 'int4'", "auto, float32, bfloat16, int8, not 'int4'"),
         ("[text", "TOML"),
+        ("# caf\xe9", "not in UTF-8"),
     ],
 )
 def test_a_limits_file_with_a_mistake_is_refused_with_the_place(tmp_path, text, says):
     path = tmp_path / "explorer.toml"
-    path.write_text(text)
+    path.write_text(text, encoding="latin-1")
     with pytest.raises(LimitsError, match=says):
         read_limits(path)
+
+
+def test_a_limits_file_that_is_not_there_is_no_laptop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BERT_TF_EXPLORER", "explorer.pubic.toml")
+    with pytest.raises(LimitsError, match=rf"{tmp_path}/explorer\.pubic\.toml cannot be read: No such file"):
+        read_limits()
+    with pytest.raises(LimitsError, match="cannot be read"):
+        read_limits(tmp_path)
+
+
+def test_a_limits_file_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "explorer.toml").write_text("[text]\nmax_tokens = 99\n", encoding="utf-8-sig")
+    assert read_limits(tmp_path / "explorer.toml").max_tokens == 99
 
 
 @pytest.mark.parametrize("file", ["explorer.toml", "explorer.public.toml", "deploy/small_server.toml"])

@@ -24,6 +24,9 @@ def home(tmp_path, monkeypatch):
 def test_the_models_folder_is_that_of_the_environment_else_of_the_platform(monkeypatch, tmp_path):
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     assert models_dir() == tmp_path
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BERT_TF_HOME", "models")  # a training that the explorer starts runs in another folder
+    assert models_dir() == tmp_path / "models"
     monkeypatch.delenv("BERT_TF_HOME")
     assert models_dir().is_absolute() and "bert_tf" in str(models_dir())
 

@@ -13,10 +13,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import uvicorn
+from starlette.testclient import TestClient
 
 import bert_tf
 from bert_tf import checkpoints, startup
 from bert_tf.cli import main
+from bert_tf.cli.web.serve import below
 from bert_tf.serving.analysis_request import served_analyses
 from bert_tf.serving.batcher import Batcher
 from bert_tf.serving.limits import ServiceLimits
@@ -24,6 +26,8 @@ from bert_tf.serving.model_store import ModelStore
 from bert_tf.serving.service import application
 
 TEXT = "The cat sat on the [MASK]."
+CONCEPT = {"concept": ["a"], "counterexamples": ["b"]}
+WRITER = {"generator": "tiny-cased", "seed": -1}
 LIMITS = ServiceLimits(max_inputs=8, max_characters=200, max_body_bytes=5000, max_top_k=7, max_predictions=50)
 
 
@@ -199,6 +203,15 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/explain/nothing", {}, 404, "no analysis"),
         ("/explain/time-lapse", {"text_a": TEXT, "options": {"folder": "/"}}, 404, "no analysis"),
         ("/explain/logit-lens", {}, 400, "needs a text"),
+        ("/explain/logit-lens", {"text_a": TEXT, "rows": [TEXT]}, 400, "logit-lens does not read rows; it reads model"),
+        ("/explain/dataset", {"rows": [TEXT], "target": {"token": "x"}}, 400, "dataset does not read target"),
+        (
+            "/explain/tcav",
+            {"rows": [TEXT], "options": {**CONCEPT, "runs": 10**6}},
+            400,
+            "runs must be at least 2 and at most 1000",
+        ),
+        ("/explain/replaced-token-detection", {"text_a": TEXT, "options": WRITER}, 400, "seed: "),
         ("/explain/logit-lens", {"text_a": TEXT, "options": {"html": "/tmp/x"}}, 400, "options of logit-lens"),
         ("/explain/logit-lens", {"text_a": TEXT, "options": {"top_k": 0}}, 400, "at least 1"),
         ("/explain/logit-lens", {"text_a": TEXT, "options": {"top_k": True}}, 400, "type int"),
@@ -270,6 +283,40 @@ def test_analyses_that_wait_block_nothing_else_and_one_that_nobody_waits_for_is_
         end.set()
         assert all(one.result(60)[0] == 200 for one in asked)
     assert begun == ["stays"] * 45
+
+
+def test_an_analysis_that_has_begun_ends_before_the_next_even_if_its_client_goes(home, monkeypatch):
+    at_once, most, end = [], [], threading.Event()
+
+    def slow(name, body, store, limits):
+        at_once.append(body["text_a"])
+        most.append(len(at_once))
+        end.wait(60)
+        at_once.pop()
+        return {}
+
+    monkeypatch.setattr("bert_tf.serving.service.analysis_answer", slow)
+    with served(ServiceLimits()) as address, ThreadPoolExecutor(1) as client:
+        for _ in range(2):
+            gone = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])))
+            gone.sendall(b'POST /explain/logit-lens HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{"text_a": "g"}')
+            _wait_for(lambda: most and "in_progress 1" in ask(address, "/metrics")[1])
+            gone.close()
+            _wait_for(lambda: "in_progress 0" in ask(address, "/metrics")[1])
+        stays = client.submit(ask, address, "/explain/logit-lens", {"text_a": "stays"})
+        _wait_for(lambda: "in_progress 1" in ask(address, "/metrics")[1])
+        end.set()
+        assert stays.result(60)[0] == 200
+    assert most == [1, 1]
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/", "/", "/api/health", "/health"])
+def test_a_service_below_a_path_answers_whether_the_proxy_keeps_the_path(home, path):
+    limits = ServiceLimits()
+    client = TestClient(below("/api", application(ModelStore("tiny-cased", limits), limits)))
+    answer = client.get(path)
+    assert answer.status_code == 200 and ("openapi.json" in answer.text or answer.json()["status"] == "ok")
+    assert "There is no /api/nothing here" in client.get("/api/nothing").json()["error"]
 
 
 def test_slow_uploads_take_no_place_and_end_with_a_sentence(home, monkeypatch):

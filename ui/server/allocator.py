@@ -22,6 +22,8 @@ _FROM_SYSTEM = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
 
 @functools.cache
 def _library():
+    if not sys.platform.startswith("linux"):
+        return None
     library = ctypes.CDLL(None)
     return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None
 

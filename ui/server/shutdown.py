@@ -24,11 +24,12 @@ def prepare():
                 signal.signal(number, _bounded(handler))
 
 
-def leave():
-    """End the process at once: freeing the modules of the interpreter and of TensorFlow takes seconds."""
+def leave(code=0):
+    """End the process at once, with an exit code: freeing the modules of the interpreter and of TensorFlow takes
+    seconds."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os._exit(0)
+    os._exit(code)
 
 
 def _bounded(handler):

@@ -335,6 +335,14 @@ def catalogue() -> list:
     return [info for info in list_models() if limits().offers(info.name) and not _is_trained_now(info)]
 
 
+def unknown_names() -> list[str]:
+    """The models that the limits name and that are neither installed nor to be downloaded."""
+    from bert_tf.checkpoints import list_models
+
+    known = {info.name for info in list_models()}
+    return [name for name in dict.fromkeys((limits().default, *limits().offered)) if name not in known]
+
+
 def _is_trained_now(info):
     return info.path is not None and training_jobs.runs_in(info.path)
 

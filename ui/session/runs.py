@@ -22,7 +22,7 @@ def folder():
     from bert_tf.checkpoints import models_dir
 
     path = state.limits().runs
-    return pathlib.Path(path).expanduser() if path else models_dir() / "runs"
+    return pathlib.Path(path).expanduser().absolute() if path else models_dir() / "runs"
 
 
 def runs():

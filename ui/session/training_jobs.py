@@ -31,10 +31,13 @@ from ui import ownership
 from ui.server import allocator
 from ui.session import runs, state
 from ui.shell.limits import OWN_PREFIX, ROOT
-from ui.shell.processes import find_process, may_run, read_process, write_process
+from ui.shell.processes import ask_to_end, find_process, may_run, read_process, write_process
 from ui.shell.server_cache import server_cache
 
-_WINDOWS_PRIORITY = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # as LOW_PRIORITY there; 0 on other systems
+# On Windows: as LOW_PRIORITY there, and a group of its own, to which a signal can be sent. 0 on other systems.
+_WINDOWS_FLAGS = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0) | getattr(
+    subprocess, "CREATE_NEW_PROCESS_GROUP", 0
+)
 _BATCH, _LENGTH = 16, 64
 _STOPPED = 143  # exit code after a signal; the same as `training.loop.STOPPED`, whose import would load TensorFlow
 _DRAWS = 5  # the number of times that the sequences of a text are counted, as their number is partly random
@@ -102,11 +105,12 @@ class Training:
                 process = subprocess.Popen(
                     self._command,
                     cwd=ROOT,
-                    env=allocator.environment_of_child(),
+                    # Where it runs, a relative folder would be another one.
+                    env={**allocator.environment_of_child(), "BERT_TF_HOME": str(models_dir())},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    creationflags=_WINDOWS_PRIORITY,
+                    creationflags=_WINDOWS_FLAGS,
                 )
             if hasattr(os, "setpriority"):  # not on Windows
                 os.setpriority(os.PRIO_PROCESS, process.pid, LOW_PRIORITY)
@@ -148,7 +152,7 @@ class Training:
             elif self._process.poll() is None:
                 self._timer.cancel()
                 self._left = max(1.0, self._left - (time.monotonic() - self.began))
-                self._process.terminate()
+                ask_to_end(self._process)
                 self._wish = wish
             elif self._wish == "pause" or (wish == "stop" and self._process.poll() == "unknown"):
                 self._wish = wish

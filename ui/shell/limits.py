@@ -21,7 +21,7 @@ OWN_PREFIX = "own-"
 
 
 class LimitsError(ValueError):
-    """The limits file holds an unknown key or a value of the wrong kind."""
+    """The limits file cannot be read, or holds an unknown key or a value of the wrong kind."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,13 +108,16 @@ def read_limits(path: str | os.PathLike | None = None) -> Limits:
     """Read the limits from ``path``, else from ``$BERT_TF_EXPLORER``, else from the project's ``explorer.toml``.
 
     Raises:
-        LimitsError: an unknown section or key, or a value of the wrong kind.
+        LimitsError: the file cannot be read; an unknown section or key, or a value of the wrong kind.
     """
-    path = pathlib.Path(path or os.environ.get("BERT_TF_EXPLORER") or ROOT / "explorer.toml")
-    if not path.exists():
-        return Limits()
+    path = pathlib.Path(path or os.environ.get("BERT_TF_EXPLORER") or ROOT / "explorer.toml").absolute()
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        table = tomllib.loads(path.read_text("utf-8-sig"))
+    except OSError as error:
+        # Not the limits of a laptop instead: a public server would take everyone's trainings and downloads.
+        raise LimitsError(f"The limits file {path} cannot be read: {error.strerror}. Correct its name.") from error
+    except UnicodeDecodeError as error:
+        raise LimitsError(f"{path} is not in UTF-8: {error}. Save it in that encoding.") from error
     except tomllib.TOMLDecodeError as error:
         raise LimitsError(f"{path} is not valid TOML: {error}. Correct the line it names.") from error
     values = {}

@@ -42,6 +42,17 @@ def find_process(path):
     return process if process.poll() is None else None
 
 
+def ask_to_end(process):
+    """Send a process the signal at which a training saves its last step and ends."""
+    if sys.platform == "win32":
+        try:
+            process.send_signal(signal.CTRL_BREAK_EVENT)
+            return
+        except OSError:
+            pass  # a server without a console cannot send it
+    process.terminate()
+
+
 def may_run(values):
     """Whether a process has the number in the values of ``read_process``, which have no start time (Windows).
 

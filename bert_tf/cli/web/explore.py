@@ -9,6 +9,8 @@ import sys
 from bert_tf.errors import InputError
 from bert_tf.files import explorer_folder
 
+_EVERY_ADDRESS = ("0.0.0.0", "::")  # this machine reaches them as localhost
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `explore` to an `argparse` parser."""
@@ -54,6 +56,8 @@ def _options(args):
     options = {"server.port": args.port, "server.headless": "true" if args.no_browser else "false"}
     if args.address is not None:
         options["server.address"] = args.address
+        if args.address not in _EVERY_ADDRESS:
+            options["browser.serverAddress"] = args.address  # which the terminal names and the browser opens
     if args.base_path is not None:
         options["server.baseUrlPath"] = args.base_path.strip("/")
     return [f"--{name}={value}" for name, value in options.items()]

@@ -1,15 +1,21 @@
 """`python -m bert_tf serve`: a REST service over the models."""
 
+from __future__ import annotations
+
 import argparse
 import dataclasses
 import socket
 import sys
+from typing import TYPE_CHECKING
 
 from bert_tf.cli.shared.model import add_precision_argument
 from bert_tf.errors import InputError
 from bert_tf.serving.limits import ServiceLimits
 from bert_tf.startup import quiet_tensorflow
 from bert_tf.user_errors import whole_number
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 _HELP = {
     "max_megabytes": "megabytes of models in memory, with their compiled graphs",
@@ -34,7 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_precision_argument(parser)
     parser.add_argument("--address", default="127.0.0.1", metavar="A", help="address to listen at (default 127.0.0.1)")
     parser.add_argument("--port", type=whole_number(1, 65535), default=8600, metavar="N", help="port (default 8600)")
-    parser.add_argument("--base-path", default="", metavar="PATH", help="path behind a reverse proxy, such as /api")
+    parser.add_argument(
+        "--base-path",
+        default="",
+        metavar="PATH",
+        help="path below which it answers too, for a reverse proxy that keeps it; such as /api",
+    )
     for field in dataclasses.fields(ServiceLimits):
         if field.name in _HELP:
             parser.add_argument(
@@ -71,9 +82,23 @@ def run(args: argparse.Namespace) -> int:
     root = f"/{args.base_path.strip('/')}" if args.base_path.strip("/") else ""
     with _listening(args.address, args.port) as listener:
         print(f"Serving {store.default} at http://{args.address}:{args.port}{root}/", file=sys.stderr)
-        config = uvicorn.Config(application(store, limits), root_path=root, log_level="warning", access_log=False)
+        config = uvicorn.Config(below(root, application(store, limits)), log_level="warning", access_log=False)
         uvicorn.Server(config).run(sockets=[listener])
     return 0
+
+
+def below(root: str, app: ASGIApp) -> ASGIApp:
+    """The ASGI application below a path, whether a reverse proxy keeps the path in its requests or leaves it out."""
+
+    async def served(scope, receive, send):
+        if scope["type"] == "http":
+            path = scope["path"]
+            if path == root or not path.startswith(f"{root}/"):
+                path = root + (path if path != root else "/")
+            scope = {**scope, "path": path, "root_path": root}
+        await app(scope, receive, send)
+
+    return served
 
 
 def _listening(address, port):

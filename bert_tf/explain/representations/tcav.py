@@ -502,6 +502,7 @@ ANALYSIS = Analysis(
             int,
             RUNS,
             minimum=2,
+            maximum=1000,
             metavar="N",
         ),
     ),
