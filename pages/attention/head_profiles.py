@@ -66,7 +66,7 @@ SYNTAX = (
 
 _MEASURE, _OF = "head_profiles.measure", "head_profiles.of"
 _CELLS = 4096  # the most weights of each head that distances between heads use, for one text
-_FILE_ROWS = 8  # the tokens of each text of a file that these distances use
+_TEXT_ROWS, _FILE_ROWS = 64, 8  # the most tokens of the text, and of each text of a file, that these distances use
 
 
 def page():
@@ -107,7 +107,7 @@ def _texts():
 
 
 def _of_text(shared, trace):
-    call = Call.of(head_profiles, tokens_per_text=max(8, min(64, _CELLS // trace.length)))
+    call = Call.of(head_profiles, tokens_per_text=max(8, min(_TEXT_ROWS, _CELLS // trace.length)))
     snippets.give(shared, call, _measure(MEASURES), trace)
     return calls.job_result(shared, call, trace, label="Comparing heads")
 
@@ -205,9 +205,9 @@ def _measures(profile):
         st.caption(
             "Heads whose attention is similar lie close together, and each cluster has a colour. A plane cannot keep "
             "every distance.",
-            help="Distance: the Jensen-Shannon divergence of two heads' attention, averaged over tokens, and "
-            "projected to a plane by classical scaling. Clusters: average linkage (Clark et al. 2019, section "
-            "6).",
+            help="Distance: the Jensen-Shannon divergence of two heads' attention, averaged over at most "
+            f"{_TEXT_ROWS} tokens of the text, or {_FILE_ROWS} of each text of a file. The plane is a projection by "
+            "classical scaling. Clusters: average linkage (Clark et al. 2019, section 6).",
         )
     _card(profile, measures)
 

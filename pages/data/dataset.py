@@ -1,6 +1,7 @@
 """Dataset: predictions for all rows of a file, as a table or a map; each row can be opened in other pages."""
 
 import dataclasses
+import math
 
 import streamlit as st
 
@@ -9,6 +10,7 @@ from bert_tf.explain import score_rows, summarise_classes, summarise_rows, suppo
 from bert_tf.explain.attribution.target import classifier_settings, reads_single_texts
 from bert_tf.explain.datasets.dataset import DatasetPredictions, Subset, subset_of
 from bert_tf.explain.datasets.subset_comparison import SubsetComparison
+from bert_tf.finetuning.task_settings import undefined_note
 from pages.data import class_view, row_map_view, subsets
 from pages.data.snippets.dataset import snippet
 from ui.elements import tables
@@ -115,7 +117,7 @@ def page():
     if not ask:
         return
     view = state.view()
-    labelled = "classes" in ask and any(row.label is not None for row in rows.rows)
+    labelled = "classes" in ask and any(row.label for row in rows.rows)
     call = Call.of(score_rows, ask=tuple(ask), hide=hide, top_k=view.top_k)
     snippet_arguments = (shared, file_key, call, labelled)
     snippets.give(*snippet_arguments)
@@ -217,6 +219,7 @@ def _show(shared, file_key, results, classes, snippet_arguments):
     if subset_results:
         every = Subset(tuple(result.row.number for result in results), summary, classes)
         _compared(shared, {subsets.WHOLE: every, **subset_results})
+    _say_undefined([classes, *(subset.classes for subset in subset_results.values())])
     if classes is not None:
         class_view.say_predicted(results, classes)
     filtered, look, subset = _filtered(results, named)
@@ -316,10 +319,21 @@ def _figures(summary, classes):
                 st.metric(label, value, width="content")
 
 
+def _say_undefined(classes):
+    """Write why scores are undefined, once for all; classes: ``ClassSummary``s or None."""
+    notes = [note for one in classes if one is not None and (note := undefined_note(one.scores))]
+    if notes:
+        st.caption(notes[0])
+
+
 def _numbers(summary, classes):
-    """The scores and shares of some rows: list of (label, formatted number)."""
+    """The scores and shares of some rows: list of (label, formatted number); an undefined score is "–"."""
     scores = classes.scores if classes else {}
-    numbers = [(name, f"{scores[metric]:.3f}") for metric, name in _SCORES.items() if metric in scores]
+    numbers = [
+        (name, "–" if math.isnan(scores[metric]) else f"{scores[metric]:.3f}")
+        for metric, name in _SCORES.items()
+        if metric in scores
+    ]
     if summary.masks:
         numbers += [
             ("First prediction right", share(summary.first)),
@@ -413,7 +427,7 @@ def _table(results):
         "row": [result.row.number for result in results],
         "a": [result.row.text_a for result in results],
         "b": [result.row.text_b for result in results],
-        "label": [result.row.label if result.task_prediction else None for result in results],
+        "label": [result.label if result.task_prediction else None for result in results],
         "predicted": [result.predicted for result in results],
         "sure": [result.predicted_probability for result in results],
         "hidden": [" ".join(mask.original or "[MASK]" for mask in result.masks) or None for result in results],

@@ -7,7 +7,7 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import SALIENCY_METHODS
 from bert_tf.explain.attribution.methods import ANALYSIS
-from bert_tf.explain.attribution.saliency import COPIES, MOST_GAP
+from bert_tf.explain.attribution.saliency import COPIES, MOST_GAP, MOST_GRADIENTS
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from pages.explain import hotflip_view, input_reduction_view, saliency_fidelity
@@ -221,7 +221,9 @@ def _steps():
         (_ENOUGH, *_STEPS),
         format_func=lambda steps: "Enough" if steps == _ENOUGH else str(steps),
         required=True,
-        help=f"Enough: doubled until the scores add up to what they explain, but for at most {MOST_GAP:.0%} of it.",
+        help="Enough: the parts of the path where the scores miss most are halved until the scores add up to what they "
+        f"explain, but for at most {MOST_GAP:.0%} of it. At most {MOST_GRADIENTS:,} gradients are taken, and then more "
+        "may be missing.",
         **state.bind_setting("saliency.steps", "w_saliency_steps", _ENOUGH, (_ENOUGH, *_STEPS)),
     )
     return {"most_gap": MOST_GAP} if steps == _ENOUGH else {"steps": steps}

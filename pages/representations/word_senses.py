@@ -223,5 +223,6 @@ def _separation(separation, layer):
         )
     st.caption(
         f"After layer {layer}, {share(float(separation.nearest[layer]))} of the sentences have the same sense as their "
-        "nearest neighbour. Separate senses do not show that the model uses them."
+        "nearest neighbour; a sense with a single sentence does not count. Separate senses do not show that the model "
+        "uses them."
     )

@@ -118,7 +118,13 @@ def test_pairs_and_numbers_are_judged_too(open_app, uploaded, task_home):
     app = uploaded(f"text,label\n{numbers}", model="score")
     values = [one["value"] for one in predictions_of("score", task_home, WORDS)]
     assert list(app.dataframe[0].value["predicted"]) == pytest.approx(values, abs=1e-4)
-    assert app.metric[0].value == f"{np.corrcoef(values, range(6))[0, 1]:.3f}"
+    assert app.metric[0].value == f"{np.corrcoef(values, range(6))[0, 1]:.3f}" and "Undefined" not in page_text(app)
+
+
+def test_a_correlation_that_is_undefined_says_why(uploaded):
+    app = uploaded("text,label\n" + "".join(f"{text},1\n" for text in WORDS), model="score")
+    assert {one.label: one.value for one in app.metric} == {"Pearson": "–", "Spearman": "–"}
+    assert "Undefined (nan): pearson and spearman, because all targets" in page_text(app)
 
 
 def test_the_map_is_of_what_the_classifier_has_read(open_app, task_home, saved):

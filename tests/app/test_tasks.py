@@ -463,9 +463,10 @@ def test_the_classes_of_both_sides_are_compared(open_app, task_home):
     )
     first, second = loaded("classes", task_home).task.predict(["the cat sat", "a dog ran"])
     cards = [one["cards"][0] for one in components(app, "bars")]
-    assert [[(one["text"], one["p"]) for one in card["predictions"]] for card in cards] == [
-        sorted(output["probabilities"].items(), key=lambda one: -one[1]) for output in (first, second)
-    ]
+    for card, output in zip(cards, (first, second), strict=True):
+        shown = {one["text"]: one["p"] for one in card["predictions"]}
+        assert shown == pytest.approx(output["probabilities"], abs=1e-6)
+        assert list(shown) == sorted(shown, key=lambda label: -shown[label])
     table = tables(app)[0].set_index("class")
     for label, share in first["probabilities"].items():
         assert table["difference"][label] == pytest.approx(share - second["probabilities"][label], abs=1e-5)

@@ -226,6 +226,15 @@ def test_accuracy_counts_the_texts_whose_partner_is_nearest():
     assert TASK.findings(examples, predictions, None).worst[0]["rank"] == 2
 
 
+def test_a_second_text_that_several_pairs_have_counts_once_in_the_ranks():
+    vectors = np.eye(3, dtype=np.float32)
+    wrong = PairPrediction(np.stack([vectors[0], vectors[1]]))
+    predictions = [wrong, *[PairPrediction(np.stack([vectors[0], vectors[0]]))] * 3]
+    examples = [SentenceExample("a", "other"), *(SentenceExample(f"a {number}", "same") for number in range(3))]
+    scores = TASK.score(examples, predictions, TaskSettings("similarity", "", "mean"))
+    assert scores == {"accuracy": 3 / 4, "mean_reciprocal_rank": pytest.approx((1 / 2 + 3) / 4)}
+
+
 def test_a_model_that_gives_every_text_the_same_vector_finds_no_partner():
     examples = [SentenceExample(f"a {number}", f"b {number}") for number in range(3)]
     settings = TaskSettings("similarity", "", "mean")

@@ -42,7 +42,7 @@ class HeadProfile(
     Attributes:
         summary: HeadSummary. Means over all tokens of all texts.
         distances: float64 [X, X]. Jensen-Shannon divergence in bits between the attention of two heads, averaged over
-            the tokens: 0 for the same attention, 1 for no token in common. Heads are ordered layer by layer.
+            tokens: 0 for the same attention, 1 for no token in common. Heads are ordered layer by layer.
         clusters: int64 [L, N]. Cluster numbers from 0, the largest cluster first (`cluster_heads`).
         coordinates: float64 [L, N, 2]. The heads as points of a plane (`project_heads`).
         num_texts: int. The number of texts.
@@ -100,7 +100,8 @@ def profile_heads(
     Args:
         bert: Bert.
         texts: iterable of strings, or of pairs (text A, text B or None).
-        tokens_per_text: int. The distances between heads use at most this many tokens of each text, evenly spaced.
+        tokens_per_text: int. The distances between heads use at most this many tokens of each text, the middles of
+            equal parts of it.
         progress: callable(done, total) or None. Counts texts; returning False cancels.
     Returns:
         `HeadProfile`.
@@ -151,12 +152,14 @@ class _Total:
         summary = summarise_heads(trace)
         measures = np.stack([getattr(summary, name) for name in MEASURES]) * trace.length
         self.measures = measures if self.measures is None else self.measures + measures
-        queries = np.unique(np.linspace(0, trace.length - 1, min(tokens_per_text, trace.length)).round().astype(int))
+        rows = min(tokens_per_text, trace.length)
+        # The middles of equal parts of the text: its ends, [CLS] and [SEP], are a few tokens among others.
+        queries = (2 * np.arange(rows) + 1) * trace.length // (2 * rows)
         maps = attention_maps(trace)[:, :, queries]
-        self.distances = self.distances + head_distances(maps, progress) * len(queries)
+        self.distances = self.distances + head_distances(maps, progress) * rows
         self.texts += 1
         self.tokens += trace.length
-        self.rows += len(queries)
+        self.rows += rows
 
     def profile(self) -> HeadProfile:
         if self.measures is None:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 MOST_GAP = 0.02
 #: The number of noisy copies of SmoothGrad.
 COPIES = 32
-_MOST_GRADIENTS = 1024  # of integrated gradients, where they take as many as a small gap needs
+#: The most gradients that integrated gradients take for a small convergence delta.
+MOST_GRADIENTS = 1024
 _STEPS_OF_A_PART = 8  # gradients in each half of a part of the path that had a large gap
 
 
@@ -244,7 +245,7 @@ def integrated_gradients(
         Cancelled: `progress` returned False.
     """
     _check_count(steps, "steps")
-    path = _Path(bert, trace, target, baseline, steps if most_gap is None else max(steps, _MOST_GRADIENTS), progress)
+    path = _Path(bert, trace, target, baseline, steps if most_gap is None else max(steps, MOST_GRADIENTS), progress)
     parts = _parts(path, [(0.0, 1.0)], steps)
     while most_gap is not None and path.left and _share_missed(parts) > most_gap:
         parts = _with_halves(path, parts)

@@ -144,8 +144,7 @@ class DatasetPredictions(Result, figures=_ANSWERS_FIGURE):
         columns["suspected"] = [result.suspected for result in rows]
         columns["most_suspected"] = [result.most_likely_replaced and result.most_likely_replaced[0] for result in rows]
         columns["replaced"] = [result.most_likely_replaced and result.most_likely_replaced[1] for result in rows]
-        columns["label"] = [result.row.label for result in rows]
-        for name in ("predicted", "predicted_probability", "perplexity", "log_likelihood", "tokens"):
+        for name in ("label", "predicted", "predicted_probability", "perplexity", "log_likelihood", "tokens"):
             columns[name] = [getattr(result, name) for result in rows]
         if self.subsets:
             columns["subsets"] = [

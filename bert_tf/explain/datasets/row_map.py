@@ -152,7 +152,7 @@ ATTRIBUTE_ALIASES = {"first_guess": "first_prediction"}
 
 def available_row_attributes(bert: Bert, rows: Sequence[TextRow], ask: Collection[str]) -> tuple[str, ...]:
     """The names that `row_attributes` can have for these `TextRow`s with these predictions, before they are scored."""
-    labelled, pairs = any(row.label is not None for row in rows), any(row.text_b for row in rows)
+    labelled, pairs = any(row.label for row in rows), any(row.text_b for row in rows)
     able = set(ask) & set(supported_predictions(bert))
     needs = {
         "label": labelled,
@@ -185,7 +185,7 @@ def row_attributes(results: Sequence[RowResult]) -> dict[str, list]:
     """
     is_regression = any(isinstance(result.predicted, float) for result in results)
     attributes = {
-        "label": [_number(result.row.label) if is_regression else result.row.label for result in results],
+        "label": [_number(result.label) if is_regression else result.label for result in results],
         "predicted": [result.predicted for result in results],
         "right": [_verdict(result.is_correct) for result in results],
         "predicted_probability": [result.predicted_probability for result in results],

@@ -78,6 +78,11 @@ class RowResult:
     task_prediction: Optional[dict] = None
 
     @property
+    def label(self) -> str | None:
+        """The label of the row, None without one; an empty one is "", no class, only with several classes a row."""
+        return self.row.label if self.row.label or "labels" in (self.task_prediction or {}) else None
+
+    @property
     def predicted(self) -> str | float | None:
         """The predicted class (several: "one|another"), in a regression the number; None if not asked for."""
         task_prediction = self.task_prediction or {}
@@ -95,7 +100,7 @@ class RowResult:
     @property
     def is_correct(self) -> bool | None:
         """Whether the predicted class is the one that the file names; None where there is nothing to compare."""
-        task_prediction, label = self.task_prediction or {}, self.row.label
+        task_prediction, label = self.task_prediction or {}, self.label
         classes = set(task_prediction.get("probabilities", ()))
         if label is None or not classes:
             return None
@@ -203,13 +208,14 @@ def score_rows(
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
         predicted = _predicted(bert, block, available, hide, top_k)
-        if "classes" in available:
-            predicted = _with_classes(bert, predicted)
+        # The perplexity first: a row without classes, as one text for a classifier of pairs, has it too.
         if "perplexity" in available:
             predicted = [
                 _with_perplexity(bert, result, progress, start + place, len(rows))
                 for place, result in enumerate(predicted)
             ]
+        if "classes" in available:
+            predicted = _with_classes(bert, predicted)
         results += predicted
         report(progress, len(results), len(rows))
     return tuple(results)
@@ -272,7 +278,7 @@ def summarise_classes(bert: Bert, results: Sequence[RowResult]) -> ClassSummary:
 
 
 def compared(settings: TaskSettings, results: Iterable[RowResult]) -> tuple[list[tuple[RowResult, Any]], Counter]:
-    """The results whose row has a label, with that label as the task's target.
+    """The results whose row has a label (`RowResult.label`), with that label as the task's target.
 
     Args:
         settings: `TaskSettings`.
@@ -283,11 +289,11 @@ def compared(settings: TaskSettings, results: Iterable[RowResult]) -> tuple[list
     labelled: list[tuple[RowResult, Any]] = []
     unknown: Counter[str] = Counter()
     for result in results:
-        if result.task_prediction is None or result.row.label is None:
+        if result.task_prediction is None or result.label is None:
             continue
-        target = _target(result.row.label, settings)
+        target = _target(result.label, settings)
         if target is None:
-            unknown[result.row.label] += 1
+            unknown[result.label] += 1
         else:
             labelled.append((result, target))
     return labelled, unknown

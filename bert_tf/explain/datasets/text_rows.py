@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Optional
 from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
-from bert_tf.finetuning.data.sentence_examples import LABEL_COLUMNS
+from bert_tf.finetuning.data.sentence_examples import LABEL_COLUMNS, label_text
 from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of, repeated_name
 from bert_tf.inference.words import Word, words_of
 
@@ -50,7 +50,7 @@ class TextRow:
         text_a: str. The first text.
         text_b: str or None. The second text of a pair.
         mask: tuple of str or int. The words to hide that the file names.
-        label: str or None. The class that the file names; several are joined, "one|another".
+        label: str or None. The class that the file names; several are joined, "one|another". "" is an empty cell.
         parsed: `ParsedSentence` or None. The dependency tree of text A, where the file has trees.
 
     Example:
@@ -421,8 +421,11 @@ def _row(number, record, first, second, max_characters):
 
 
 def _label(record):
-    """The label of a record as text, or None."""
+    """The label of a record as text: "" for an empty cell, None without a cell or for one that holds no label."""
     lower = {name.lower(): value for name, value in reversed(record.items())}
-    cell = next((lower[name] for name in LABEL_COLUMNS if name in lower), None)
-    labels = cell if isinstance(cell, list) else [cell]
-    return "|".join(str(label).strip() for label in labels if isinstance(label, (str, int, float))) or None
+    name = next((name for name in LABEL_COLUMNS if name in lower), None)
+    if name is None:
+        return None
+    cell = lower[name]
+    label = "|".join(filter(None, map(label_text, cell if isinstance(cell, list) else [cell])))
+    return label if label or cell is None or isinstance(cell, (str, list)) else None

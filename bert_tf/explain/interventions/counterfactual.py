@@ -177,11 +177,13 @@ def predict_variants(
     Returns:
         tuple of `VariantPrediction`, in the order of the variants.
     Raises:
-        NothingToPredict, MissingHead: the trace has neither a mask nor a second text, or the model no head for it.
+        NothingToPredict, MissingHead: the trace has neither a mask nor a second text, or the model no head for it, such
+            as a discriminator, whose scores of replaced tokens are not compared.
         InputError: a bad `top_k`.
     """
     check_top_k(top_k)
-    check_question(trace.masks, trace.text_b, bert.heads, bert.name)
+    # The scores of replaced tokens are not compared: a discriminator has nothing to predict here.
+    check_question(trace.masks, trace.text_b, set(bert.heads) - {"replaced"}, bert.name)
     variants = tuple(variants)
     if not variants:
         return ()
@@ -301,6 +303,7 @@ ANALYSIS = Analysis(
     name="counterfactual",
     function=counterfactuals,
     summary="predictions for the input with swapped texts, words left out or words replaced",
+    needs=("mlm|nsp|sop",),
     options=(
         Option("replace", "words to replace", several=True, default=(), metavar="OLD=NEW", parse=replacement_of),
         TOP_K,

@@ -107,7 +107,7 @@ class LayerSimilarity(Result, figures={"map": "bert_tf.plots.models.compare:laye
         similarity: np.ndarray. float64 [L_a + 1, L_b + 1], hidden state 0 the embeddings; NaN where the measure has no
             value.
         chance_similarity: float. The result of `chance_similarity`.
-        texts, words: int. How many texts were read, and how many words of them by the first model.
+        texts, words: int. How many texts were read, and how many words of them are compared: those of both models.
         problems: tuple of pairs (number of the row, message). The rows that cannot be read.
     """
 
@@ -155,7 +155,7 @@ def compare_traces(traces_a: Sequence[Trace], traces_b: Sequence[Trace], measure
         similarity=layer_similarity(traces_a, traces_b, measure=measure),
         chance_similarity=chance_similarity(traces_a, traces_b, measure),
         texts=len(traces_a),
-        words=sum(len(trace.words()) for trace in traces_a),
+        words=_states(traces_a, traces_b)[0].shape[1],
     )
 
 

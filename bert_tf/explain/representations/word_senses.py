@@ -54,8 +54,9 @@ class SenseSeparation(
     Attributes:
         within, between: np.ndarray. float64 [L+1], the mean cosine of two occurrences with the same sense, and with
             different senses.
-        nearest: np.ndarray. float64 [L+1], the share of occurrences whose nearest other occurrence has the same sense.
-            Of several equally near ones (equal vectors, as at the input) the share with the same sense counts.
+        nearest: np.ndarray. float64 [L+1], the share of occurrences whose nearest other occurrence has the same sense,
+            of those whose sense occurs at least twice. Of several equally near ones (equal vectors, as at the input)
+            the share with the same sense counts.
     """
 
     within: np.ndarray
@@ -189,6 +190,7 @@ def sense_separation(vectors: np.ndarray, senses: Sequence[str]) -> SenseSeparat
     others = ~np.eye(len(labels), dtype=bool)
     if same.all() or not (same & others).any():
         raise InputError("Separating senses needs at least two senses, one of them in two sentences.")
+    has_another = (same & others).any(axis=1)
     within, between, nearest = [], [], []
     for layer in vectors:
         cosines = cosine_similarities(layer)
@@ -196,7 +198,7 @@ def sense_separation(vectors: np.ndarray, senses: Sequence[str]) -> SenseSeparat
         between.append(cosines[~same].mean(dtype=np.float64))
         others_cosines = np.where(others, cosines, -np.inf)
         closest = others_cosines >= others_cosines.max(axis=1, keepdims=True) - _TIE
-        nearest.append(((closest & same).sum(axis=1) / closest.sum(axis=1)).mean())
+        nearest.append(((closest & same).sum(axis=1) / closest.sum(axis=1))[has_another].mean())
     return SenseSeparation(*(np.array(part, np.float64) for part in (within, between, nearest)))
 
 

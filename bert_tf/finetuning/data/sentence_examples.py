@@ -210,10 +210,9 @@ def _is_answer(value, layout):
 
 
 def _label(value, layout, name, where, kinds=None):
-    plain = value
     if isinstance(value, (int, float)):
-        plain = _plain_number(value, where, {} if kinds is None else kinds)
-    label = "" if plain is None or isinstance(plain, (dict, list)) else str(plain).strip()
+        _check_kind(value, where, {} if kinds is None else kinds)
+    label = label_text(value)
     if not label:
         raise DataError(f"{where}: {name} holds no label ({value!r:.40}); give one, or leave the row out.")
     if layout.names:
@@ -223,11 +222,15 @@ def _label(value, layout, name, where, kinds=None):
     return label
 
 
-def _plain_number(value, where, kinds):
-    """A number or a boolean of JSON as a label: 1.0 is 1, and a value that is no number is None.
+def label_text(value: object) -> str:
+    """A value of a table or of JSON as a label: the number 1.0 is "1"; null, NaN, a list and an object are ""."""
+    if value is None or isinstance(value, (dict, list)) or isinstance(value, float) and not math.isfinite(value):
+        return ""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
 
-    Raises DataError if numbers and booleans are mixed, which Python takes for equal.
-    """
+
+def _check_kind(value, where, kinds):
+    """Raises DataError if the labels mix numbers and booleans of JSON, which Python takes for equal."""
     kind = "boolean" if isinstance(value, bool) else "number"
     kinds.setdefault(kind, where)
     if len(kinds) > 1:
@@ -236,9 +239,6 @@ def _plain_number(value, where, kinds):
             f"{where}: the label is the {kind} {str(value).lower()}, and {kinds[first]} has a {first}: give all labels "
             "as numbers, as booleans or as strings."
         )
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _number(value, name, where):

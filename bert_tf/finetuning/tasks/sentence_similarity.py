@@ -259,17 +259,18 @@ class SentenceSimilarity(Task):
 def _partner_ranks(examples, predictions):
     """The rank [N], from 1, of each pair's second text among the different second texts of all pairs, by the cosine.
 
-    A text as near as the pair's own ranks before it: a model whose vectors are all equal finds no partner.
+    A text that several pairs have counts once. A text as near as the pair's own ranks before it: a model whose vectors
+    are all equal finds no partner.
     """
     numbers: dict[str, int] = {}
     texts = np.array([numbers.setdefault(example.text_b, len(numbers)) for example in examples])
     vectors = normalized(np.stack([prediction.vectors for prediction in predictions]))
+    different = vectors[np.unique(texts, return_index=True)[1], 1]  # [M, H], text 0 first
     ranks = []
-    for first in range(0, len(vectors), 1024):  # so that a large set needs no N x N matrix
-        cosines = vectors[first : first + 1024, 0] @ vectors[:, 1].T
-        own = cosines[np.arange(len(cosines)), first + np.arange(len(cosines))]
-        differs = texts != texts[first : first + 1024, None]
-        ranks.append(1 + (differs & ~(cosines < own[:, None])).sum(axis=1))  # NaN is not below
+    for first in range(0, len(vectors), 1024):  # so that a large set needs no N x M matrix
+        cosines = vectors[first : first + 1024, 0] @ different.T
+        own = cosines[np.arange(len(cosines)), texts[first : first + 1024]]
+        ranks.append((~(cosines < own[:, None])).sum(axis=1))  # its own text is not below, nor is NaN
     return np.concatenate(ranks)
 
 

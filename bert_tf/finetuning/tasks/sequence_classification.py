@@ -422,7 +422,7 @@ def _first(record, *names):
 
 
 def _named(names, probabilities):
-    return {name: round(float(probability), 6) for name, probability in zip(names, probabilities)}
+    return dict(zip(names, map(float, probabilities)))
 
 
 def _labels_of(example):

@@ -49,12 +49,12 @@ def roc_figure(
 
 def _drawn(x, y, thresholds, point, at, titles, shape, dark, height):
     colours, figure = head_colours(dark), go.Figure()
-    hover = f"%{{customdata:.1%}} and more: {titles[0]} %{{x:.1%}}, {titles[1]} %{{y:.1%}}<extra></extra>"
+    hover = f"%{{customdata}}: {titles[0]} %{{x:.1%}}, {titles[1]} %{{y:.1%}}<extra></extra>"
     figure.add_trace(
         go.Scatter(
             x=x,
             y=y,
-            customdata=np.append(thresholds, 1.0),
+            customdata=[*map(_from, thresholds), "above all"],
             name="every threshold",
             mode="lines+markers",
             line={"color": colours[0], "shape": shape},
@@ -68,7 +68,7 @@ def _drawn(x, y, thresholds, point, at, titles, shape, dark, height):
             go.Scatter(
                 x=[point[0]],
                 y=[point[1]],
-                customdata=[at.threshold],
+                customdata=[_from(at.threshold)],
                 name="this threshold",
                 mode="markers",
                 marker={"size": 13, "color": colours[1], "symbol": "diamond", "line": {"width": 1, "color": "#8a92a0"}},
@@ -79,6 +79,10 @@ def _drawn(x, y, thresholds, point, at, titles, shape, dark, height):
     for axis, title in zip((figure.layout.xaxis, figure.layout.yaxis), titles):
         axis.title.text, axis.tickformat, axis.range = title, ".0%", (-0.03, 1.03)
     return apply_theme(figure, dark, height)
+
+
+def _from(threshold):
+    return f"{threshold:.1%} and more"
 
 
 def class_curve_figure(curve: ClassCurve, dark: bool = False) -> go.Figure:

@@ -21,7 +21,7 @@ def word_points(senses: WordSenses, dark: bool = False) -> go.Figure:
 
 
 def sense_nearest(separation: SenseSeparation, dark: bool = False) -> go.Figure:
-    """The share of occurrences whose nearest other occurrence has the same sense, layer by layer."""
+    """`SenseSeparation.nearest`, layer by layer."""
     series = {"same sense nearest": separation.nearest}
     names = state_names(len(separation.nearest))
     return curves(series, names, "after layer", "nearest of the same sense", dark, percent=True)

@@ -47,8 +47,10 @@ def test_a_trace_alone_has_the_profile_of_its_text(tiny_bert):
 
 def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
     trace = tiny_bert.trace("the cat sat on the mat in the park")
-    actual = profile_trace(trace, tokens_per_text=2)
-    np.testing.assert_array_equal(actual.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]]))
+    assert trace.length == 11
+    for count, queries in ((1, [5]), (2, [2, 8]), (4, [1, 4, 6, 9]), (11, range(11)), (64, range(11))):
+        actual = profile_trace(trace, tokens_per_text=count)
+        np.testing.assert_array_equal(actual.distances, head_distances(trace.attentions[:, :, list(queries)]))
 
 
 def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):

@@ -1,12 +1,16 @@
 """One class against the rest at every threshold: counted by hand, the areas as scikit-learn has them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from bert_tf.errors import InputError
 from bert_tf.explain import class_curve, curve_labels, score_rows
+from bert_tf.explain.datasets.row_predictions import RowResult
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.plots.datasets.class_curves import precision_recall_figure, roc_figure
 from tests.explain.datasets.test_dataset import FILMS
 from tests.explain.test_class_target import made
 
@@ -41,6 +45,28 @@ def test_every_threshold_is_as_counted_by_hand():
     nothing = class_curve(bert, actual).at(1.1)
     assert nothing.precision is None and (nothing.recall, nothing.f1) == (0, 0)
     assert class_curve(bert, actual).label == curve_labels(bert, actual)[-1] == bert.task.settings.labels[-1]
+
+
+def test_probabilities_that_are_almost_equal_are_different_thresholds():
+    bert = made(pooling="mean", labels=("bad", "good"))
+    logits = [{"logits": np.array([0.0, value])} for value in (20.0, 21.0, 22.0, -20.0)]
+    rows = SimpleNamespace(owner=np.arange(4), notes=[None] * 4)
+    predictions = bert.task.task_type.decode(logits, rows, [None] * 4, bert.task.settings)
+    results = [
+        RowResult(TextRow(number, "a", label=label), task_prediction=prediction)
+        for number, (label, prediction) in enumerate(zip(("bad", "good", "good", "bad"), predictions))
+    ]
+    curve = class_curve(bert, results, "good")
+    assert len(curve.thresholds) == 4 and curve.auc == curve.average_precision == 1
+
+
+def test_the_last_point_of_a_curve_is_above_all_thresholds():
+    bert = made(pooling="mean")
+    curve = class_curve(bert, score_rows(bert, FILMS, ("classes",)), "good")
+    for draw in (precision_recall_figure, roc_figure):
+        points, marked = draw(curve, curve.at(0.5)).data[:2]
+        assert points.customdata[0] == f"{curve.thresholds[0]:.1%} and more" and points.customdata[-1] == "above all"
+        assert len(points.customdata) == len(points.x) and list(marked.customdata) == ["50.0% and more"]
 
 
 def test_several_classes_a_row_and_what_has_no_curve(tiny_bert):

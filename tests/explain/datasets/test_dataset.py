@@ -6,7 +6,8 @@ import pytest
 from bert_tf.errors import Cancelled, InputError
 from bert_tf.explain import pseudo_likelihood, score_rows, summarise_classes, summarise_rows, supported_predictions
 from bert_tf.explain.datasets.row_predictions import RowResult
-from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.explain.datasets.text_rows import TextRow, file_kind, read_rows
+from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentences
 from bert_tf.inference.words import Word
 from tests.explain.test_class_target import made
 
@@ -151,6 +152,48 @@ def test_several_classes_numbers_and_pairs_are_read_as_their_tasks_do():
         and actual[1].task_prediction is None
         and "classifies pairs" in actual[1].problem
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "films.jsonl",
+            ['"a good film", "label": ["good"]', '"a bad film", "label": []', '"it was bad", "label": "so|bad"']
+            + ['"it was", "label": null', '"good", "label": ""'],
+        ),
+        ("films.csv", ["text,label", "a good film,good", "a bad film,", "it was bad,so|bad", "it was,", "good, "]),
+    ],
+)
+def test_several_classes_are_scored_as_evaluate_scores_the_same_file(name, lines, tmp_path):
+    bert = made(pooling="mean", multi_label=True)
+    path = tmp_path / name
+    is_json = name.endswith("jsonl")
+    path.write_text("\n".join(f'{{"text": {line}}}' if is_json else line for line in lines))
+    examples = list(read_sentences(path, ColumnLayout(multi_label=True)))
+    assert [example.target for example in examples] == [("good",), (), ("so", "bad"), (), ()]
+    actual = score_rows(bert, read_rows(path.read_bytes(), file_kind(name)).rows, ("classes",))
+    summary = summarise_classes(bert, actual)
+    predictions = bert.task.predict([example.text_a for example in examples])
+    assert summary.rows == 5 and summary.scores == bert.task.task_type.score(examples, predictions, bert.task.settings)
+    assert [one.is_correct for one in actual] == [
+        set(prediction["labels"]) == set(example.target) for prediction, example in zip(predictions, examples)
+    ]
+
+
+def test_an_empty_label_is_no_label_where_a_row_has_one_class():
+    bert = made(pooling="mean")
+    rows = [TextRow(1, "a good film", label="good"), TextRow(2, "a bad film", label="")]
+    actual = score_rows(bert, rows, ("classes",))
+    summary = summarise_classes(bert, actual)
+    assert (summary.rows, summary.unknown) == (1, {}) and actual[1].is_correct is None and actual[1].label is None
+
+
+def test_a_row_without_classes_has_its_perplexity():
+    bert = made(pair=True)
+    (actual,) = score_rows(bert, [TextRow(1, "a film")], ("classes", "perplexity"))
+    assert actual.task_prediction is None and "classifies pairs" in actual.problem
+    assert actual.perplexity == pytest.approx(pseudo_likelihood(bert, "a film").perplexity, rel=1e-4)
 
 
 def test_classes_are_asked_though_the_word_to_hide_is_not_there():

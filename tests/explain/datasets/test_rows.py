@@ -138,9 +138,11 @@ def test_what_a_row_hides_itself_is_left_as_it_is(tiny_bert):
 
 def test_a_label_is_read_from_tables_and_json_lines():
     table = read_rows("text,Label\na, good \nb,\n", "table")
-    assert [row.label for row in table.rows] == ["good", None]
-    lines = '{"text": "a", "label": 1}', '{"text": "b", "label": ["x", "y"]}', '{"text": "c", "label": {}}'
-    assert [row.label for row in read_rows("\n".join(lines), "jsonl").rows] == ["1", "x|y", None]
+    assert [row.label for row in table.rows] == ["good", ""]
+    cells = '["x", "y"]', "[]", "null", '" "', "{}", "1", "1.0", "0.5", '"1.0"', "[1.0, 2]", "true", "NaN", "-Infinity"
+    lines = [*(f'{{"text": "a", "label": {cell}}}' for cell in cells), '{"text": "a"}']
+    expected = ["x|y", "", "", "", None, "1", "1", "0.5", "1.0", "1|2", "True", None, None, None]
+    assert [row.label for row in read_rows("\n".join(lines), "jsonl").rows] == expected
     assert read_rows("a\tgood\n").rows[0].label is None
     assert read_rows("label,review\ngood,a b\n", "table").first == "review"
     assert texts(read_rows("label\ngood\n", "table")) == [(1, "good", None)]

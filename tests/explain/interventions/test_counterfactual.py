@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import Cancelled, InputError, NothingToPredict
+from bert_tf.analyses import analysis, check_model
+from bert_tf.errors import Cancelled, InputError, MissingHead, NothingToPredict
 from bert_tf.explain import jensen_shannon
 from bert_tf.explain.interventions.counterfactual import predict_variants, without_each_word
 from bert_tf.explain.interventions.variants import left_context, right_context, swapped, with_word, without_word
@@ -152,6 +153,17 @@ def test_what_makes_no_sense_is_refused(tiny_bert, trace):
         left_context(tiny_bert, trace, 1)
     with pytest.raises(NothingToPredict):
         predict_variants(tiny_bert, single, [with_word(tiny_bert, single, single.words()[0], "dog")])
+
+
+@pytest.mark.parametrize("second", [None, "any work"])
+def test_a_discriminator_has_nothing_to_predict(second):
+    bert = bert_tf.load(GOLDEN_FOLDERS / "electra-discriminator")
+    assert "replaced" in bert.heads and not {"mlm", "nsp", "sop"} & set(bert.heads)
+    trace = bert.trace("the work of the license", second)
+    with pytest.raises(MissingHead):
+        predict_variants(bert, trace, [with_word(bert, trace, trace.words()[0], "any")])
+    with pytest.raises(MissingHead, match="no masked language model head, no next-sentence head and no sentence-order"):
+        check_model(analysis("counterfactual"), bert)
 
 
 @pytest.fixture(scope="module", params=["roberta", "albert"])

@@ -1,5 +1,7 @@
 """CKA against its formulas written out, SVCCA and PWCCA against canonical correlations found another way."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from bert_tf.explain.datasets.text_rows import TextRow
 from bert_tf.explain.representations.layer_similarity import (
     chance_similarity,
     compare_layers,
+    compare_traces,
     layer_similarity,
     linear_cka,
     pwcca,
@@ -80,6 +83,15 @@ def test_two_models_that_cut_words_differently_are_compared_by_words(tiny_bert, 
     assert actual.shape == (3, 4)
     assert actual[1, 2] == pytest.approx(_unbiased(word_vectors(a)[1], word_vectors(b)[2]), abs=1e-4)
     np.testing.assert_allclose(np.diag(layer_similarity(a, a)), 1, atol=1e-6)
+
+
+def test_the_words_that_are_compared_are_counted(tiny_bert):
+    trace = tiny_bert.trace(TEXT)
+    words = trace.words()
+    shorter = dataclasses.replace(trace, word_ids=tuple(one if one in (0, 1, 2, 3) else None for one in trace.word_ids))
+    assert len(words) > 4 and [word.text for word in shorter.words()] == [word.text for word in words[:4]]
+    assert compare_traces([trace], [trace]).words == len(words)
+    assert compare_traces([trace], [shorter]).words == compare_traces([shorter], [trace]).words == 4
 
 
 def test_the_other_model_reads_the_same_words_masked(tiny_bert):

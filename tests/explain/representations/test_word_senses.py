@@ -41,6 +41,13 @@ def test_equally_near_ones_share_the_credit_whatever_the_rounding():
     assert actual.nearest[0] == pytest.approx((0.5 + 0.5 + 0 + 1 / 3) / 4)
 
 
+def test_a_sense_that_occurs_once_cannot_be_missed():
+    vectors = np.array([[1.0, 0], [3, 4], [0, 1], [0, 2], [1, 0.1]])[None]
+    actual = sense_separation(vectors, ["x", "x", "y", "y", "z"])
+    # The first is nearest to "z", the second to a "y"; the two "y" are equal.
+    assert actual.nearest[0] == pytest.approx((0 + 0 + 1 + 1) / 4)
+
+
 def test_sentences_without_a_label_are_no_sense_of_their_own():
     vectors, senses = clusters()
     unlabelled = np.concatenate([vectors, np.random.default_rng(1).normal(size=(4, 32))])
