@@ -141,7 +141,8 @@ def _not_found(spelling, repetitions, words, encoding, texts, tokenizer):
             return _cut_off(f"The word {spelling!r} is", encoding.length)
     if repetitions:
         return WordNotFound(
-            f"{spelling!r} was requested {repetitions + 1} times, but the text has it {repetitions} times."
+            f"{spelling!r} was requested {repetitions + 1} times, but the text has it "
+            f"{'once' if repetitions == 1 else f'{repetitions} times'}."
         )
     similar = get_close_matches(spelling, dict.fromkeys(word.text for word in words), n=3, cutoff=0.6)
     hint = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
@@ -169,7 +170,9 @@ def _refuse_cut_masks(remaining, texts, tokenizer, length):
         int((tokenizer.tokenize(text).ids == tokenizer.mask_id).sum()) for text in texts.values() if text is not None
     )
     if typed > remaining:
-        raise _cut_off(f"{typed - remaining} of the {typed} [MASK] in the text are", length)
+        cut = typed - remaining
+        which = f"{cut} of the {typed} [MASK] in the text" if typed > 1 else "The [MASK] of the text"
+        raise _cut_off(f"{which} {'is' if cut == 1 else 'are'}", length)
 
 
 def _is_cut(encoding):

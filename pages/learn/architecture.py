@@ -9,11 +9,11 @@ from pages.learn import box_values, lessons, size_table
 from pages.learn.snippets.architecture import snippet
 from ui.elements import components
 from ui.session import state
-from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, inputs
 from ui.widgets.formatting import axes, dimensions, direction, short_count
+from ui.widgets.targets import view_trace
 
 PAGE = Page(
     name="architecture",
@@ -46,10 +46,9 @@ def page():
     if page_inputs is None:
         return
     shared, encoding = page_inputs
-    masked = inputs.masked_positions(shared, encoding)
-    if masked is None:
+    trace = view_trace(shared, encoding, hidden_states=True)
+    if trace is None:
         return
-    trace = _trace(shared, masked)
     boxes = parts_of(shared.config, shared.bert.heads, trace.length, max(len(trace.masks), 1), shared.bert.task)
     names = [part.name for part in boxes]
     chosen = state.setting(_OPEN, "attention")
@@ -62,12 +61,6 @@ def page():
         _detail(shared, trace, boxes, chosen, layer)
     size_table.draw(shared, trace, boxes)
     snippets.give(shared, trace, layer, chosen, box_values.selected_value(chosen))
-
-
-def _trace(shared, masked):
-    view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, masked)
-    return cached("architecture", key, lambda: shared.trace(view.a, view.b, masked, hidden_states=True))
 
 
 def _tower(trace, boxes, chosen, layer, config):
@@ -101,10 +94,14 @@ def _tower(trace, boxes, chosen, layer, config):
         "c_tower", drawn_boxes, ends, trace.tokens[:24], runs, chosen, layer, layers, open_box, move_to_layer
     )
     st.caption(
-        f"The parameters and the work of a block are those of all {layers} layers together, for these "
-        f"{trace.length} tokens. {_sharing(config)}Press a box to look inside.",
+        f"The parameters and the work of a block are those of {_all_layers(layers)}, for these {trace.length} tokens. "
+        f"{_sharing(config)}Press a box to look inside.",
         help=f"The size of a box's output: {axes(*(box.shape for box in boxes))}",
     )
+
+
+def _all_layers(layers):
+    return f"all {layers} layers together" if layers > 1 else "the one layer"
 
 
 def _sharing(config):

@@ -18,7 +18,7 @@ from ui.elements import components, tables
 from ui.elements.cards import cards
 from ui.session import state, task_models
 from ui.widgets import attention_controls, export, figures, head_predictions
-from ui.widgets.formatting import number
+from ui.widgets.formatting import count, number
 
 _VALUES, _TOKEN, _UNIT = "architecture.values", "architecture.token", "architecture.unit"
 _NO_PAIR = "There is only one text. Type a text B to get a prediction for the pair."
@@ -96,9 +96,9 @@ def _inside(shared, trace, name, layer):
         attention_controls.warning()
         return
     if values.ndim == 3:
-        count, tokens, size = values.shape
-        st.caption(f"{count} heads of {size} units, head 1 first.")
-        values = values.transpose(1, 0, 2).reshape(tokens, count * size)
+        heads, tokens, size = values.shape
+        st.caption(f"{count(heads, 'head')} of {size} units{', head 1 first' if heads > 1 else ''}.")
+        values = values.transpose(1, 0, 2).reshape(tokens, heads * size)
     _values(trace, chosen, values, choices[chosen], layer=layer)
 
 

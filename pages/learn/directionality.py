@@ -5,6 +5,7 @@ import re
 import streamlit as st
 
 from bert_tf.analyses import Call
+from bert_tf.errors import MaskTruncated
 from bert_tf.explain import Directionality, predict_span
 from bert_tf.explain.models.directionality import MASK
 from bert_tf.inference.words import words_of
@@ -92,7 +93,11 @@ def _place(shared):
     encoding = shared.encode(text, "")
     words = {(word.source, word.index): word for word in words_of(encoding, text, None)}
     spot = next((spot for spot in view.masks if (spot.source, spot.word) in words), None)
+    if not words:
+        st.info("There is nothing in the text that the model can read. Type a sentence.", icon=":material/keyboard:")
+        return None
     st.header("Words", anchor=False)
+    inputs.warn_truncated(encoding, "The three readers")
     typed = [position for position, token in enumerate(encoding.token_ids) if token == shared.tokenizer.mask_id]
     hidden = () if typed or spot is None else (MaskPosition("a", spot.word),)
 
@@ -112,7 +117,13 @@ def _place(shared):
             )
         return text, *encoding.offsets[typed[0]]
     if not hidden:
-        st.info("Press a word above to hide it, or type [MASK] in its place.", icon=":material/touch_app:")
+        cut = encoding.truncated[0] and (MASK in text or any(spot.source == "a" for spot in view.masks))
+        st.info(
+            "The hidden word is in the part that is left out. Press a word above to hide it instead."
+            if cut
+            else "Press a word above to hide it, or type [MASK] in its place.",
+            icon=":material/touch_app:",
+        )
         return None
     word = words["a", spot.word]
     return text, word.start, word.end
@@ -127,7 +138,23 @@ def _readings(readers, call, text):
         if "mlm" in chosen.bert.heads:
             models["chosen"] = chosen
     key = (text, view.precision, tuple(shared.name for shared in models.values()), call)
-    return cached("directionality", key, lambda: {way: shared.run(call.run, text) for way, shared in models.items()})
+    readings, problem = cached("directionality", key, lambda: _asked(models, call, text))
+    if problem:
+        st.caption(escape_markdown(f"{title(view.model)} is left out. {problem}"))
+    return readings
+
+
+def _asked(models, call, text):
+    """(The readings, why the chosen model has none or None): it may read fewer tokens than the three readers."""
+    readings, problem = {}, None
+    for way, shared in models.items():
+        try:
+            readings[way] = shared.run(call.run, text)
+        except MaskTruncated as error:
+            if way != "chosen":
+                raise
+            problem = str(error)
+    return readings, problem
 
 
 def _draw(readings, text, start, end):

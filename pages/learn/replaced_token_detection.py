@@ -8,7 +8,7 @@ from bert_tf.explain import replace_and_detect
 from bert_tf.plots.numbers import percent
 from bert_tf.plots.theme import ramp
 from pages.learn.snippets.replaced_token_detection import snippet
-from ui.elements import tables
+from ui.elements import tables, text_notes
 from ui.elements.cells import marks
 from ui.samples.examples import REPLACED
 from ui.session import state
@@ -67,6 +67,8 @@ def page():
     if not any(encoding.sources):
         st.info("There is nothing in the text that the model can read. Type a sentence.", icon=":material/keyboard:")
         return
+    text_notes.draw(discriminator, encoding, {"a": state.view().a})
+    inputs.warn_truncated(encoding)
     inputs.token_strip(discriminator, encoding, "c_replaced_token_detection_chips")
     chosen = inputs.masked_positions(discriminator, encoding)
     if chosen is None:
@@ -80,7 +82,7 @@ def page():
         (players, view.precision, view.a, call),
         lambda: _game(discriminator, generator, call, view.a),
     )
-    _draw(game)
+    _draw(game, discriminator.tokenizer)
 
 
 def _players():
@@ -169,12 +171,12 @@ def _game(discriminator, generator, call, text):
         return call.run(generator.bert, discriminator.bert, text)
 
 
-def _draw(game):
+def _draw(game, tokenizer):
     inputs.heading("Replaced or original")
     export.save("electra", game, {"models": (game.generator, game.discriminator)})
     marks(
         "c_replaced_token_detection",
-        {"a": _parts(game)},
+        {"a": _parts(game, tokenizer)},
         ramp(state.is_dark()),
         ("original", "replaced"),
         "Point at a token, or tap it, for its score and the original token. Framed: it was replaced.",
@@ -185,9 +187,10 @@ def _draw(game):
     if same:
         summary += f", {same} of them the same as the original, which counts as not replaced"
     if replaced:
-        summary += f". The discriminator found {game.true_positives} of {replaced} replaced tokens"
+        summary += f". The discriminator found {game.true_positives} of {count(replaced, 'replaced token')}"
     again = "" if replaced else " Nothing was replaced this time: draw again, or press other words."
-    st.markdown(f"{summary}. It scored {game.false_positives} original tokens as replaced.{again}")
+    wrong = count(game.false_positives, "original token")
+    st.markdown(f"{summary}. The discriminator scored {wrong} as replaced.{again}")
     tables.show(
         game.to_frame().drop(columns="generated").rename(columns=_COLUMNS),
         hide_index=True,
@@ -204,11 +207,11 @@ def _inside(game):
     return [position for position, source in enumerate(game.sources) if source is not None]
 
 
-def _parts(game):
+def _parts(game, tokenizer):
     """The text that the discriminator read for the marks component, each token with its score."""
     drawn = []
     for position in _inside(game):
-        token, score = game.tokens[position], float(game.scores[position])
+        token, score = tokenizer.spelling(game.tokens[position]), float(game.scores[position])
         if drawn and not token.startswith("##"):
             drawn.append({"text": " "})
         original = f", original: {game.original_tokens[position]}" if game.replaced[position] else ""

@@ -194,7 +194,9 @@ def _heads(walk, _):
         "All heads",
         "The heads side by side",
         f"All {heads} heads of the layer work at the same time{halves}, and each looks at tokens of its own. Their "
-        "outputs are put side by side, and a matrix mixes them.",
+        "outputs are put side by side, and a matrix mixes them."
+        if heads > 1
+        else f"The layer has one head{halves}. A matrix mixes the parts of its output.",
         [("heads", (("N", heads), _tokens(walk), ("D", size))), ("output", _states(walk))],
         [f"[head 1; …; head {heads}] · W_O{_bias(walk.config)}"],
         "all_heads",
@@ -259,7 +261,9 @@ def _layers(walk, _):
     return _step(
         "All layers",
         "Up through the layers",
-        f"The same happens in {config.num_hidden_layers} layers, one above the other{shared}. {asked}",
+        f"The same happens in {config.num_hidden_layers} layers, one above the other{shared}. {asked}"
+        if config.num_hidden_layers > 1
+        else f"This model has one layer. {asked}",
         [("hidden states", (("L + 1", config.num_hidden_layers + 1), *_states(walk)))],
         ["hₗ = layer(hₗ₋₁)", *([f"word on floor l: softmax(MLM({read}))"] if "mlm" in walk.steps else [])],
         "logit_lens",

@@ -16,7 +16,7 @@ from ui.session import (
 )
 from ui.shell.page import Page, Press
 from ui.widgets import model_offer
-from ui.widgets.formatting import escape_markdown, megabytes, title
+from ui.widgets.formatting import count, escape_markdown, megabytes, title
 
 PAGE = Page(
     name="models",
@@ -105,8 +105,8 @@ def _facts(info):
     facts = [info.name]
     if info.config:
         facts.append(
-            f"{info.config.num_hidden_layers} layers of {info.config.hidden_size}, "
-            f"{info.config.num_attention_heads} heads"
+            f"{count(info.config.num_hidden_layers, 'layer')} of {info.config.hidden_size}, "
+            f"{count(info.config.num_attention_heads, 'head')}"
         )
     if info.parameters:
         facts.append(count_in_words(info.parameters))

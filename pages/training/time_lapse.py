@@ -70,7 +70,7 @@ def page():
     training_jobs.discard_failed()
     known = runs.runs()
     if not known:
-        st.info("There is no training to look at. Start one under Curves.", icon=":material/model_training:")
+        st.info("There is no training to look at. Start one under Training curves.", icon=":material/model_training:")
         return
     run = runs.read(runs.run_picker(known))
     if not run.snapshots:

@@ -245,6 +245,8 @@ def test_the_boxes_of_other_members_show_their_values(at):
     assert component(app, "gauge") == {"is_next": pytest.approx(wanted, abs=1e-5), "order": True}
     app = at("electra-discriminator", page="architecture", **{"architecture.open": "replaced"})
     assert len([part for part in component(app, "marks")["a"] if "tip" in part]) == 4
+    app = at("electra-discriminator", page="architecture", mask="a1")
+    assert "has no head for masked words: the masks are left out" in page_text(app)
 
 
 def test_a_head_that_brings_a_layer_says_what_it_reads(own_family_home, open_app, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf.explain import predict_span
 from tests.app.conftest import use_models_in
+from tests.app.family_models import GOLDEN_FOLDERS
 from tests.app.page_reading import (
     column,
     components,
@@ -86,6 +87,22 @@ def test_a_typed_mask_is_asked_and_has_no_original(readers, open_app):
 def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
     app = run_until_done(open_app(page="directionality", a=TEXT))
     assert "Press a word above to hide it" in page_text(app) and not components(app, "bars")
+
+
+def test_a_hidden_word_past_the_end_of_what_they_read_is_told(readers, open_app):
+    for text, mask in (("cat " * 600 + "[MASK]", ""), ("cat " * 600, "a590")):
+        app = run_until_done(open_app(page="directionality", a=text, mask=mask))
+        assert "The three readers: the model reads" in app.warning[0].value
+        assert "The hidden word is in the part that is left out" in page_text(app)
+    assert "nothing in the text that the model can read" in page_text(open_app(page="directionality", a="\u200b"))
+
+
+def test_a_chosen_model_that_reads_less_leaves_the_others_their_answers(readers_home, tmp_path, monkeypatch, open_app):
+    home = use_models_in(shutil.copytree(readers_home, tmp_path / "home"), monkeypatch)
+    shutil.copytree(GOLDEN_FOLDERS / "albert", home / "albert")
+    app = run_until_done(open_app(page="directionality", a="the license of the work " * 9, mask="a40", model="albert"))
+    assert len(components(app, "bars")) == 3 and not app.error
+    assert "albert is left out" in page_text(app)
 
 
 def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_app):

@@ -19,6 +19,7 @@ from tests.app.page_reading import (
     run_until_done,
 )
 from ui.session import model_store
+from ui.widgets.formatting import count
 
 TEXT = "w1 w2 w3 w4 w5 w6 w7 w8"
 JUDGE, WRITER = "electra-discriminator", "electra-generator"
@@ -53,7 +54,21 @@ def test_the_page_shows_the_library_s_game(game, open_app):
     assert list(table["Original"]) == TEXT.split() and list(table["Replaced"]) == list(wanted.replaced[inside])
     right = [wanted.replaced[p] == (wanted.scores[p] > 0.5) for p in inside]
     assert list(table["Right"]) == right
-    assert f"It scored {wanted.false_positives} original tokens as replaced" in page_text(app)
+    assert f"The discriminator scored {count(wanted.false_positives, 'original token')} as replaced" in page_text(app)
+
+
+def test_a_text_that_is_cut_is_told(game, open_app):
+    app = run_until_done(open_app(page="replaced_token_detection", a="w1 w2 " * 500, model=JUDGE))
+    assert "at the end are left out" in app.warning[0].value
+
+
+def test_pieces_of_sentencepiece_stand_as_in_the_text(open_app, own_family_home, tmp_path):
+    config, tokenizer, _ = checkpoints.read(GOLDEN_FOLDERS / "deberta")
+    for name, heads in (("deberta-judge", ("replaced",)), ("deberta-writer", ("mlm",))):
+        checkpoints.save(tmp_path / name, config, tokenizer, build_pretraining_model(config, heads=heads))
+    app = open_app(page="replaced_token_detection", a="the license of it", model="deberta-judge", mask="a0")
+    parts = component(run_until_done(app), "marks")["a"][1:]
+    assert "".join(part["text"] for part in parts).strip().endswith("▁license of ▁it")
 
 
 def test_pressed_words_are_the_ones_that_are_written_anew(game, open_app):

@@ -7,7 +7,7 @@ from ui.session import directional_models, state, task_models
 from ui.shell import frame
 from ui.shell.view import PRECISIONS
 from ui.widgets import comparison, model_offer
-from ui.widgets.formatting import LANGUAGES, escape_markdown, short_count, title
+from ui.widgets.formatting import LANGUAGES, count, escape_markdown, short_count, title
 
 #: Bytes of a parameter below which the weights are stored in fewer than 16 bits.
 _SIXTEEN_BITS = 2
@@ -126,7 +126,7 @@ def _facts(info):
     if info.parameters:
         lines.append(f"{short_count(info.parameters)} parameters")
     if config is not None:
-        lines.append(f"{config.num_hidden_layers} layers × {config.num_attention_heads} heads")
+        lines.append(f"{count(config.num_hidden_layers, 'layer')} × {count(config.num_attention_heads, 'head')}")
     lines += [LANGUAGES.get(code, code) for code in info.languages]
     lines += _heads(info.heads or ())
     if info.heads_trained_here:
