@@ -175,13 +175,16 @@ class ByteStore:
         self._budget, self._size, self._keep, self._keep_seconds = budget, size, keep, keep_seconds
         self._lock = threading.RLock()
         self._entries: collections.OrderedDict[Hashable, _Entry] = collections.OrderedDict()
+        self._bytes: int | None = 0  # of the entries; None after a change: the budget asks more often than they change
         budget.add(self)
 
     @property
     def bytes(self) -> int:
         """The bytes of all values."""
         with self._lock:
-            return sum(entry.size for entry in self._entries.values())
+            if self._bytes is None:
+                self._bytes = sum(entry.size for entry in self._entries.values())
+            return self._bytes
 
     def get(self, key: Hashable) -> Any:
         """The value under ``key``, or None."""
@@ -197,7 +200,7 @@ class ByteStore:
         """Store ``value`` under ``key``; other values make room for it."""
         entry = _Entry(value, self._size(value), math.inf)
         with self._lock:
-            self._entries[key] = entry
+            self._entries[key], self._bytes = entry, None
             self._entries.move_to_end(key)
         # It is in memory already: counted as what the process needs besides, it would count twice.
         self._budget.make_room()
@@ -208,6 +211,7 @@ class ByteStore:
         with self._lock:
             for key in [key for key in self._entries if is_gone(key)]:
                 del self._entries[key]
+            self._bytes = None
 
     def oldest(self) -> float | None:
         """The time at which the value that is dropped next was last used; None if none may be dropped."""
@@ -221,6 +225,7 @@ class ByteStore:
             key = self._oldest_key()
             if key is not None:
                 del self._entries[key]
+                self._bytes = None
 
     def _oldest_key(self):
         """The key of the value that is dropped next; None if none may be dropped."""
@@ -239,6 +244,7 @@ class ByteStore:
         """Drop all values, also those that ``drop_oldest`` may not drop."""
         with self._lock:
             self._entries.clear()
+            self._bytes = 0
 
 
 @dataclasses.dataclass

@@ -36,6 +36,7 @@ class SessionCache:
         self._used, self._used_before = set(), set()
         # Another visit drops values of this one when the budget is exceeded.
         self._places, self._lock = collections.OrderedDict(), threading.RLock()
+        self._bytes = 0  # of the values; None after a change: all visits' puts ask for it
         if budget is not None:
             budget.add(self)
 
@@ -67,7 +68,7 @@ class SessionCache:
         """Store a value; ``on_drop()`` is called when it is dropped to make room; ``used``: see ``use`` of ``get``."""
         entry = _Entry(key, value, on_drop, array_bytes((key, value)), time.monotonic())
         with self._lock:
-            self._places[place] = entry
+            self._places[place], self._bytes = entry, None
             self._places.move_to_end(place)
             if used:
                 self._used.add(place)
@@ -96,7 +97,7 @@ class SessionCache:
     def _drop_besides(self, needed):
         """Drop the value that was used longest ago of those that are not needed; returns whether there was one."""
         with self._lock:
-            entry = self._places.pop(self._unneeded(needed), None)
+            entry, self._bytes = self._places.pop(self._unneeded(needed), None), None
         if entry is not None and entry.on_drop:
             entry.on_drop()
         return entry is not None
@@ -109,6 +110,7 @@ class SessionCache:
         with self._lock:
             entries = list(self._places.values())
             self._places.clear()
+            self._bytes = 0
         for entry in entries:
             if entry.on_drop:
                 entry.on_drop()
@@ -123,15 +125,18 @@ class SessionCache:
         """Drop the value of a place."""
         with self._lock:
             self._places.pop(place, None)
+            self._bytes = None
 
     @property
     def bytes(self):
         """The bytes of all values; an array that several places hold counts once."""
-        bytes_by_id = {}
         with self._lock:
-            for entry in self._places.values():
-                bytes_by_id.update(entry.array_bytes)
-        return sum(bytes_by_id.values())
+            if self._bytes is None:
+                bytes_by_id = {}
+                for entry in self._places.values():
+                    bytes_by_id.update(entry.array_bytes)
+                self._bytes = sum(bytes_by_id.values())
+            return self._bytes
 
 
 @dataclasses.dataclass(eq=False)

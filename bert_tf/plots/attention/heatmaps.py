@@ -69,14 +69,19 @@ def heatmap(
             hovertemplate="from %{y} to %{x}<br>%{z:.3f}<extra></extra>",
             hoverongaps=False,
             colorbar=_SCALE,
-        )
+        ),
+        {"template": {}},  # without it Plotly copies its default template, which the theme replaces
     )
     height = height or int(np.clip(110 + 22 * len(rows), 340, 880))
     row_step, column_step = label_step(len(rows), height), label_step(len(columns), height)
-    common = {"ticks": "", "type": "category", "showgrid": False}
-    figure.layout.yaxis = dict(autorange="reversed", tickvals=rows[::row_step], tickfont={"size": 11}, **common)
-    figure.layout.xaxis = dict(tickvals=columns[::column_step], tickangle=-90, tickfont={"size": 11}, **common)
-    apply_theme(figure, dark, height)
+    common = {"ticks": "", "type": "category", "showgrid": False, "tickfont": {"size": 11}}
+    apply_theme(
+        figure,
+        dark,
+        height,
+        yaxis=dict(autorange="reversed", tickvals=rows[::row_step], **common),
+        xaxis=dict(tickvals=columns[::column_step], tickangle=-90, **common),
+    )
     if title:
         figure.update_layout(title={"text": escape(title), "font": {"size": 15}}, margin={"t": 60})
     return figure
