@@ -71,7 +71,7 @@ def _add_common(parser, length):
         type=float,
         metavar="SHARE",
         help="instead of --dev: use this share of --train (0.1: a tenth), chosen at random with a "
-        "fixed seed; for questions, whole passages are chosen",
+        "fixed seed; equal inputs stay together; for questions, whole passages are chosen",
     )
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="folder of the new model; if it exists, the run in it is resumed"
@@ -222,9 +222,9 @@ def checked_examples(args: argparse.Namespace) -> tuple[list, list, TaskSettings
     if args.max_train is not None and args.max_train < 1 or args.seeds < 1:
         raise TaskError("--max-train and --seeds must be 1 or more.")
     train, dev = _examples(task, args)
+    settings = task.settings(args, train)  # of the whole file: a sample may lack labels that the dev examples have
     if args.max_train and args.max_train < len(train):
         train = random.Random(0).sample(train, args.max_train)
-    settings = task.settings(args, train)
     settings = task.training_settings(args, train, settings)
     task.check(train, settings)
     task.check(dev, settings)
@@ -253,7 +253,9 @@ def _examples(task, args):
             raise TaskError(
                 f"The labels of {args.train} are numbers, each a class of its own: --regression learns them."
             )
-        raise TooFewExamples(f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file.")
+        raise TooFewExamples(
+            f"{args.train} has too few different inputs for a --dev-share of {args.dev_share}; give a --dev file."
+        )
     return train, dev
 
 

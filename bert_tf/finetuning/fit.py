@@ -128,6 +128,8 @@ class FitSettings:
             raise TaskError(f"--store is {self.store!r}; choose from {', '.join(DTYPES)}.")
         if not 0 < self.learning_rate < math.inf:
             raise TaskError(f"--learning-rate is {self.learning_rate}; it must be above 0.")
+        if not 0 <= self.weight_decay < math.inf:
+            raise TaskError(f"--weight-decay is {self.weight_decay}; it must be 0 or more.")
         if self.lora < 0:
             raise TaskError(f"--lora is {self.lora}; it must be 1 or more, the rank of the updates.")
         if self.dropout is not None and not 0 <= self.dropout < 1:

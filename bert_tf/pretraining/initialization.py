@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from bert_tf.tokenizers.base import BaseTokenizer
 
 
+#: The default of --positions, the longest input of a model with random weights.
+POSITIONS = 512
+
+
 def model_type_of(objective: str, generator: float | str | None = None, requested: str | None = None) -> str:
     """The architecture of a model that starts with random weights.
 
@@ -39,7 +43,7 @@ def start(
     """Makes the settings and reads the source model of a pre-training from the options of `pretrain`.
 
     Args:
-        args: argparse.Namespace. The parsed options.
+        args: argparse.Namespace. The parsed options. With --size a missing --positions is set to `POSITIONS`.
         teacher_model: (config, tokenizer, model) of the teacher, or None.
 
     Returns: (`BertConfig`, tokenizer, the `BertModel` to start from or None).
@@ -50,8 +54,13 @@ def start(
     from bert_tf.checkpoints.added_words import with_words
     from bert_tf.checkpoints.reading import read_stored
 
-    if args.embedding_size is not None and (args.init or args.student_layers is not None):
-        raise ValueError("--embedding-size goes with --size; a model that starts from another one has its embeddings.")
+    if args.init or args.student_layers is not None:
+        for name, part in (("embedding_size", "embeddings"), ("vocab", "vocabulary"), ("positions", "positions")):
+            if getattr(args, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(
+                    f"{option} goes with --size; a model that starts from another one has its {part}: leave it out."
+                )
     if args.add_tokens and not args.init:
         raise ValueError("--add-tokens goes with --init: a model that starts from random weights takes --vocab.")
     if args.student_layers is not None:
@@ -71,6 +80,7 @@ def start(
         raise ValueError("--size starts from random weights and needs --vocab, a model or folder with a vocabulary.")
     tokenizer = tokenizer_of(args.vocab or args.records)
     model_type = model_type_of(args.objective, args.generator, args.model_type)
+    args.positions = POSITIONS if args.positions is None else args.positions
     return new_config(args.size, model_type, tokenizer, args.positions, args.embedding_size), tokenizer, None
 
 
@@ -93,11 +103,17 @@ def tokenizer_of(name: str) -> BaseTokenizer:
 def _config_of_type(args, config):
     """The settings of a model that starts from --init: those of --init, or of a discriminator with its encoder."""
     init_is = f"--init {args.init} is {config.architecture.with_article} model"
+    is_electra = config.model_type == "electra"
     if args.model_type in (None, config.model_type):
         if args.generator is not None and config.model_type == "bert":
             raise ValueError(
                 f"{init_is}, without the head that --generator trains; --model-type electra makes a "
                 "discriminator that starts from its encoder."
+            )
+        if isinstance(args.generator, float) and "replaced" in config.architecture.heads and not is_electra:
+            raise ValueError(
+                f"{init_is}, and --generator {args.generator:g}, a share of the width, is made for an ELECTRA only; "
+                "give --generator MODEL, a trained model with the same tokenizer."
             )
         return config
     if args.model_type != "electra":

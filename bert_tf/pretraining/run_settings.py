@@ -33,6 +33,8 @@ _FIXED = (
     "positions",
     "embedding_size",
     "add_tokens",
+    "freeze_layers",
+    "optimizer",
 )
 
 
@@ -110,14 +112,24 @@ def check_embeddings(output: Path, config: BertConfig) -> None:
 
 
 def _explicit(name, *options):
-    """The values of an option in several dicts of options; a default model type is replaced by its meaning."""
+    """The values of an option in several dicts of options; a default model type is replaced by its meaning.
+
+    Where the option has no effect they are all None: earlier versions ignored it, and now it is refused.
+    """
+    from_init = any(values.get("init") for values in options)
+    from_teacher = any(values.get("student_layers") is not None for values in options)
+    without_effect = {
+        "model_type": from_init,
+        "positions": from_init or from_teacher,
+        "distil": not any(values.get("teacher") for values in options),
+    }
+    if without_effect.get(name):
+        return [None for _ in options]
     if name != "model_type":
         return [values[name] for values in options]
-    if any(values.get("init") for values in options):
-        return [None for _ in options]
     # "bert" was the default in earlier versions, also with --generator.
     requested = [None if values[name] == "bert" else values[name] for values in options]
-    if any(values.get("student_layers") for values in options):
+    if from_teacher:
         return requested
     return [
         model_type_of(values.get("objective"), values.get("generator"), model_type)

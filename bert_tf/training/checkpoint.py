@@ -218,8 +218,8 @@ def _assign(folder: Path, variables: Sequence[keras.Variable], partly: bool) -> 
         shapes = [tuple(file.get_slice(name).get_shape()) for name in names]
         if shapes != [tuple(variable.shape) for variable in variables]:
             raise ValueError(
-                f"{folder} is a checkpoint of another model or with other layers frozen; "
-                f"give the settings it was made with, or another --output."
+                f"{folder} is a checkpoint of another model, or of a run with another optimizer, another precision or "
+                "other layers frozen; give the settings it was made with, or another --output."
             )
         for name, variable in zip(names, variables):
             variable.assign(file.get_tensor(name))

@@ -73,9 +73,9 @@ def examples(rows=60):
     rng, out = random.Random(0), io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["text", "label"])
-    for _ in range(rows):
+    for number in range(rows):
         label = rng.choice(["good", "bad"])
-        writer.writerow([f"the film was {label} and long", label])
+        writer.writerow([f"the film {number} was {label} and long", label])
     return out.getvalue().encode()
 
 
@@ -288,7 +288,8 @@ def test_numbers_and_several_labels_are_learnt(answers, metric_name, own_home, i
     from ui.session import finetuning_jobs
 
     labels = {"regression": ("1.5", "-2"), "multi_label": ("long|good", "long")}[metric_name]
-    rows = "".join(f"the film was {word},{label}\n" for word, label in zip(("good", "bad"), labels)) * 10
+    pairs = list(zip(("good", "bad"), labels)) * 10
+    rows = "".join(f"the film {number} was {word},{label}\n" for number, (word, label) in enumerate(pairs))
     name = finetuning_jobs.start(
         "classify", "films.csv", f"text,label\n{rows}".encode(), "tiny-cased", 1, True, answers
     )
@@ -300,15 +301,15 @@ def test_numbers_and_several_labels_are_learnt(answers, metric_name, own_home, i
 @pytest.mark.parametrize(
     "task, file_name, content",
     [
-        ("tag", "w.conll", "the DET\ncat NOUN\nran VERB\n\na DET\ndog NOUN\nsat VERB\n\n" * 10),
+        ("tag", "w.conll", "".join(f"the DET\ncat{number} NOUN\nran VERB\n\n" for number in range(20))),
         (
             "choose",
             "c.jsonl",
             "".join(
-                json.dumps({"context": "the cat", "choices": choices, "label": choices.index("sat")}) + "\n"
+                json.dumps({"context": f"the cat {number}", "choices": choices, "label": choices.index("sat")}) + "\n"
+                for number in range(10)
                 for choices in (["sat", "it was"], ["it was", "sat"])
-            )
-            * 10,
+            ),
         ),
     ],
 )
@@ -433,7 +434,7 @@ def test_where_one_epoch_is_allowed_none_is_chosen(open_app, own_home):
         ("films.csv", b" \n", "films.csv is empty"),
         ("films.csv", b"text,label\n", "films.csv holds no example"),
         ("films.csv", b"text,label\na,good\nb,good\nc,good\nd,good\ne,good\n", "films.csv holds only the label 'good'"),
-        ("films.csv", b"text,label\na,good\nb,bad\n", "films.csv has too few examples"),
+        ("films.csv", b"text,label\na,good\nb,bad\n", "films.csv has too few different examples"),
         ("films.csv", b"a,b\n1,2\n", "films.csv: no column with the text was found"),
         ("films.csv", b'text,label\na,good\n"b,bad\n', "films.csv line 3: not CSV"),
         ("films.exe", b"x", "films.exe ends in .exe; this task reads .csv, .tsv, .jsonl"),
@@ -481,7 +482,7 @@ def test_what_is_no_text_is_refused_before_the_training(task, name, content, say
 def test_a_table_with_semicolons_is_learnt_from(own_home):
     from ui.session import finetuning_jobs
 
-    rows = "".join(f"good, {number} times;yes\nbad;no\n" for number in range(10))
+    rows = "".join(f"good, {number} times;yes\nbad, {number} times;no\n" for number in range(10))
     summary = finetuning_jobs.examine("classify", "films.csv", f"text;label\n{rows}".encode(), "tiny-cased")
     assert summary.labels == {"yes": 10, "no": 10} and (summary.examples, summary.held_out) == (20, 4)
 
@@ -670,6 +671,6 @@ def test_a_reader_from_left_to_right_is_not_judged_by_its_first_token(open_app, 
         assert (title("reader") in app.selectbox(key="w_fine_tune_model").options) == there, task
     app.selectbox(key="w_fine_tune_model").set_value("reader").run()
     assert "--pooling mean" in app.code[0].value
-    rows = "".join(f"the film was {label},{label}\n" for label in ("good", "bad")) * 10
+    rows = "".join(f"film {number} was {label},{label}\n" for number in range(10) for label in ("good", "bad"))
     name = finetuning_jobs.start("classify", "films.csv", f"text,label\n{rows}".encode(), "reader", 1, True)
     wait(name, "done")

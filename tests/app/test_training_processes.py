@@ -22,7 +22,7 @@ from ui.shell.processes import find_process, write_process
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120
 TEXT = "\n\n".join(["the cat sat on the mat . she ran in the park . " * 4] * 20)
-EXAMPLES = b"text,label\n" + b"good film,1\nbad film,0\n" * 20
+EXAMPLES = b"text,label\n" + b"".join(b"good film %d,1\nbad film %d,0\n" % (number, number) for number in range(20))
 #: In place of Python: it takes the arguments of a training, runs until it is told to end, and says that it was stopped.
 COMMAND = "#!/bin/sh\ntrap 'exit 143' TERM\nwhile :; do sleep 0.05; done\n"
 

@@ -2,12 +2,15 @@
 
 import csv
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from bert_tf.cli import main
+from bert_tf.cli.finetune import checked_examples, parsed
 from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
+from bert_tf.finetuning.data.multiple_choice_examples import MultipleChoiceExample
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.task_folder import save_task
 from bert_tf.finetuning.task_network import network_over
@@ -90,6 +93,35 @@ def test_a_share_of_the_training_file_is_kept_back():
     train, dev = task_type("tag").split(examples, 0.1)
     assert len(dev) == 5 and sorted(train + dev, key=examples.index) == examples
     assert (train, dev) == task_type("tag").split(examples, 0.1)
+
+
+def test_equal_inputs_stay_on_one_side_of_a_split():
+    rng = np.random.default_rng(1)
+    texts = [f"text {number}" for number in rng.integers(30, size=60)]
+    for task, examples, inputs in (
+        ("classify", [SentenceExample(text, target=label) for text, label in zip(texts, ["a", "b"] * 30)], "text_a"),
+        ("similarity", [SentenceExample("a", text) for text in texts], "text_b"),
+        ("tag", [LabelledSentence(tuple(text.split()), ("O", "O")) for text in texts], "words"),
+        ("choose", [MultipleChoiceExample("a", (text, "b"), 0) for text in texts], "choices"),
+    ):
+        train, dev = task_type(task).split(examples, 0.2)
+        assert 10 <= len(dev) <= 12 and len(train) + len(dev) == 60
+        assert not {getattr(one, inputs) for one in train} & {getattr(one, inputs) for one in dev}
+    cased = [SentenceExample(text) for text in ("A", "a")]
+    assert len(task_type("classify").split(cased, 0.5)[1]) == 1
+    assert task_type("classify").split([SentenceExample("a")] * 9, 0.5) == ([SentenceExample("a")] * 9, [])
+
+
+def test_a_sample_learns_the_labels_of_the_whole_file(start_folder, tmp_path):
+    (tmp_path / "train.csv").write_text("text,label\n" + "the cat,a\nthe dog,b\n" * 9 + "a park,rare\n")
+    (tmp_path / "dev.csv").write_text("text,label\nthe park,rare\nthe cat,a\n")
+    arguments = ["classify", "--model", str(start_folder), "--output", str(tmp_path / "out"), "--max-train", "4"]
+    files = ["--train", str(tmp_path / "train.csv"), "--dev", str(tmp_path / "dev.csv")]
+    train, _, settings = checked_examples(parsed([*arguments, *files, "--class-weights", "balanced"]))
+    assert len(train) == 4 and {example.target for example in train} == {"a", "b"}
+    assert settings.labels == ("a", "b", "rare")
+    counts = Counter(example.target for example in train)
+    assert settings.extra["class_weights"] == {label: 4 / (3 * count) for label, count in sorted(counts.items())}
 
 
 @pytest.mark.parametrize("place", range(0, 59, 7))
@@ -254,7 +286,7 @@ def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_pat
         ),
         (
             [*tag, "--dev-share", "0.01"],
-            "too small for a --dev-share",
+            "has too few different inputs for a --dev-share of 0.01; give a --dev file.",
         ),
         (
             [*tag, "--metric", "words"],
@@ -318,7 +350,9 @@ def test_answers_are_trained_measured_and_given(start_folder, capsys, tmp_path):
 
 def test_choices_are_trained_measured_and_made(start_folder, capsys, tmp_path):
     data, model = tmp_path / "swag.csv", tmp_path / "model"
-    rows = ["the cat,it,money,ran,0", "the cat,it,ran,money,1"] * 12
+    rows = [
+        row for number in range(12) for row in (f"the cat {number},it,money,ran,0", f"the cat {number},it,ran,money,1")
+    ]
     data.write_text("\n".join(["sent1,sent2,ending0,ending1,label", *rows]))
     assert (
         finetune(

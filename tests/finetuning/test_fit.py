@@ -221,7 +221,11 @@ def test_a_run_from_before_examples_were_noted_goes_on(start_folder, tmp_path):
 
 @pytest.mark.usefixtures("few_updates")
 def test_settings_that_were_refused_do_not_bind_the_next_call(start_folder, tmp_path):
-    for wrong, output in (({"freeze_layers": 9}, "--freeze-layers is 9"), ({"optimizer": "sgd"}, "'sgd'")):
+    for wrong, output in (
+        ({"freeze_layers": 9}, "--freeze-layers is 9"),
+        ({"optimizer": "sgd"}, "'sgd'"),
+        ({"weight_decay": -1.0}, "--weight-decay is -1.0"),
+    ):
         with pytest.raises(ValueError, match=output):
             run(start_folder, tmp_path, **wrong)
     assert run(start_folder, tmp_path, epochs=1).finished

@@ -175,13 +175,27 @@ def test_the_contrastive_loss_is_the_cross_entropy_of_the_cosines():
     from bert_tf.finetuning.tasks.similarity_losses import ContrastiveLoss
 
     vectors = np.random.default_rng(0).normal(size=(4, 2, 8)).astype(np.float32)
-    batch = {"weights": np.array([1, 1, 1, 0], np.float32)}
+    batch = {"weights": np.array([1, 1, 1, 0], np.float32), "second_texts": np.array([0, 1, 2, 0], np.int32)}
     units = vectors[:3] / np.linalg.norm(vectors[:3], axis=-1, keepdims=True)
     logits = 20 * units[:, 0] @ units[:, 1].T
     expected = np.mean(np.log(np.exp(logits).sum(axis=1)) - np.diag(logits))
     actual = ContrastiveLoss()({"vectors": vectors}, batch)
     assert float(actual["loss"]) == pytest.approx(expected, rel=1e-5)
     assert float(actual["accuracy"]) == pytest.approx(np.mean(logits.argmax(axis=1) == np.arange(3)))
+
+
+def test_an_equal_second_text_is_no_negative(tiny_bert):
+    from bert_tf.finetuning.tasks.similarity_losses import ContrastiveLoss
+
+    vectors = np.ones((4, 2, 8), np.float32)
+    examples = [SentenceExample(f"the cat {number}", "a dog") for number in range(3)]
+    settings = TASK.settings(options(pooling="mean"), examples)
+    batch = TASK.encode(examples, tiny_bert.tokenizer, settings, training=True).batch([0, 1, 2], size=4)
+    actual = ContrastiveLoss()({"vectors": vectors}, batch)
+    assert float(actual["loss"]) == pytest.approx(0) and float(actual["accuracy"]) == 1
+    batch["second_texts"] = np.array([0, 1, 0, 0], np.int32)
+    losses = [np.log(2), np.log(3), np.log(2)]
+    assert float(ContrastiveLoss()({"vectors": vectors}, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
 
 
 def test_the_cosine_loss_is_the_squared_difference():

@@ -312,6 +312,8 @@ def test_it_begins_as_the_bert_reads(started):
             model_type="electra",
             generator="x",
             embedding_size=None,
+            vocab=None,
+            positions=None,
             student_layers=None,
             add_tokens=None,
         )
@@ -356,6 +358,15 @@ def test_what_cannot_write_or_be_begun_with_is_told(started, tmp_path):
     fails("--init .*bert is a BERT model, without the head that --generator trains; --model-type electra", kind=())
     fails("is a DistilBERT model, and an electra can start only from a BERT's encoder", init=family / "distilbert")
     fails("learns only with --generator", generator=None)
+    fails(
+        "deberta is a DeBERTa.* model, and --generator 0.25, a share of the width, is made for an ELECTRA only; "
+        "give --generator MODEL",
+        "--generator",
+        "0.25",
+        init=family / "deberta",
+        kind=(),
+        generator=None,
+    )
     fails("share is 0.0", "--generator", "0", generator=None)
     fails("share is nan", "--generator", "nan", generator=None)
 

@@ -16,7 +16,7 @@ from tests.conftest import make_bert
 
 pytestmark = pytest.mark.usefixtures("few_updates_in_each")
 GOLDEN_FOLDERS = Path(__file__).parents[1] / "golden" / "family"
-FRESH = ["--size", "2x16x4", "--vocab", "{folder}/teacher"]
+FRESH = ["--size", "2x16x4", "--vocab", "{folder}/teacher", "--positions", "64"]
 RUNS = {
     "electra": [*FRESH, "--generator", "0.25", "--objective", "mlm"],
     "electra, frozen": [
@@ -80,8 +80,6 @@ def pretrain(folder, output, *arguments):
                     "4",
                     "--length",
                     "24",
-                    "--positions",
-                    "64",
                     "--steps",
                     "2",
                     "--learning-rate",

@@ -44,8 +44,6 @@ STEPS = [
     "32",
     "--length",
     "40",
-    "--positions",
-    "40",
     "--dropout",
     "0",
     "--strategy",
@@ -130,7 +128,7 @@ def commonest_share(folder, text="text"):
 
 
 def fresh(folder, size="2x32x4"):
-    return ["--size", size, "--vocab", folder / "vocab", "--learning-rate", "1e-2"]
+    return ["--size", size, "--positions", "40", "--vocab", folder / "vocab", "--learning-rate", "1e-2"]
 
 
 @pytest.fixture(scope="module")

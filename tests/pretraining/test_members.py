@@ -117,7 +117,8 @@ FRESH = {
 def test_a_member_is_pretrained_from_random_weights(folder, tmp_path, model_type):
     import transformers
 
-    pretrain(folder, tmp_path / "run", "--size", "2x16x2", "--model-type", model_type, *FRESH[model_type])
+    options = ["--size", "2x16x2", "--positions", "64", "--model-type", model_type, *FRESH[model_type]]
+    pretrain(folder, tmp_path / "run", *options)
     config, _, model = checkpoints.read(tmp_path / "run" / "model")
     assert config.model_type == model_type and config.max_tokens == 64
     assert model.bert_heads == set(ARCHITECTURES[model_type].trained)

@@ -450,6 +450,15 @@ def test_records_train_a_model_and_a_stopped_run_goes_on(texts, tmp_path, capsys
         assert main([*options, "--output", str(tmp_path / "y"), option, value]) == 2
         message = capsys.readouterr().err
         assert f"{option} is {value}, and" in message and f"was prepared with {recorded}: leave it out" in message
+    for option, value in (("--max-documents", "3"), ("--corpus", str(tmp_path / "corpus")), ("--field", "body")):
+        assert main([*options, "--output", str(tmp_path / "y"), option, value]) == 2
+        message = f"{option} needs --text; the text of {tmp_path / 'records'} is prepared already: leave it out."
+        assert message in capsys.readouterr().err
+    assert main([*options, "--output", str(tmp_path / "y"), "--positions", "16"]) == 2
+    assert (
+        f"{tmp_path / 'records'} was prepared with 24 tokens, and this model takes 16: prepare it again with "
+        "--length 16 or less, or take a model with more --positions."
+    ) in capsys.readouterr().err
     assert main([*options, "--output", str(tmp_path / "z"), "--length", "24", "--steps", "1"]) == 0
 
 

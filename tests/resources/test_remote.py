@@ -140,7 +140,7 @@ def test_a_training_goes_on_from_its_bucket(bucket, tiny_folder, tmp_path, monke
     for part in range(2):
         bucket.pipe_file(f"/text/{part}.txt", TEXT.encode())
         (tmp_path / f"{part}.txt").write_text(TEXT)
-    options = ["--vocab", str(tiny_folder), "--init", str(tiny_folder), "--length", "32", "--batch-size", "4"]
+    options = ["--init", str(tiny_folder), "--length", "32", "--batch-size", "4"]
     options += ["--steps", "6", "--save-every", "2", "--log-every", "1"]
     whole = ["pretrain", "--text", str(tmp_path / "0.txt"), str(tmp_path / "1.txt"), "--output", str(tmp_path / "run")]
     assert main([*whole, *options]) == 0

@@ -1,6 +1,7 @@
 """The optimisers' formulas, learning rates by layer, warm-up, and rematerialisation."""
 
 import functools
+import math
 
 import keras
 import numpy as np
@@ -135,6 +136,22 @@ def test_muon_moves_the_tables_heads_and_biases_as_adamw_does():
 def test_an_unknown_optimizer_is_refused():
     with pytest.raises(ValueError, match="'sgd'; choose from adamw, lamb, muon"):
         make_optimizer([], 1e-3, 10, 1, name="sgd")
+
+
+@pytest.mark.parametrize(
+    "peak, decay, output",
+    [
+        (0.0, 0.01, "--learning-rate is 0.0; it must be above 0"),
+        (-1.0, 0.01, "--learning-rate is -1.0"),
+        (math.inf, 0.01, "--learning-rate is inf"),
+        (math.nan, 0.01, "--learning-rate is nan"),
+        (1e-3, -0.1, "--weight-decay is -0.1; it must be 0 or more"),
+        (1e-3, math.nan, "--weight-decay is nan"),
+    ],
+)
+def test_rates_out_of_range_are_refused(peak, decay, output):
+    with pytest.raises(ValueError, match=output):
+        make_optimizer([], peak, 10, 1, decay)
 
 
 @pytest.mark.parametrize("name", ["adamw", "lamb", "muon"])

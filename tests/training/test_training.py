@@ -202,7 +202,7 @@ def test_fresh_head_starts_from_word_frequencies(start_of_two, tmp_path):
     for name, variable in named_variables(headless).items():
         variable.assign(named_variables(model)[name])
     checkpoints.save(tmp_path / "headless", config, tokenizer, headless)
-    args = options(start_of_two, tmp_path / "run", "--steps", 1, "--learning-rate", 0.0)
+    args = options(start_of_two, tmp_path / "run", "--steps", 1, "--learning-rate", 1e-30)
     args[args.index("--init") + 1] = str(tmp_path / "headless")
     parser = ArgumentParser()
     command.add_arguments(parser)
@@ -283,6 +283,8 @@ def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
         (["--language", "de"], "on other text"),
         (["--objective", "mlm"], "another --objective"),
         (["--init", tmp_path / "model"], "another --init"),
+        (["--optimizer", "lamb"], "another --optimizer .adamw, not lamb"),
+        (["--freeze-layers", 1], "another --freeze-layers .0, not 1"),
     ):
         with pytest.raises(ValueError, match=f"holds a run .*{output}.*give another --output"):
             pretrain(start, run, "--steps", 9, *wrong)
@@ -297,10 +299,45 @@ def test_a_run_from_before_its_settings_were_noted_goes_on(start, tmp_path, caps
     pretrain(start, tmp_path, "--steps", 2)
     path = tmp_path / "settings.json"
     noted = json.loads(path.read_text())
-    del noted["corpus"]["key"], noted["settings"]["objective"], noted["settings"]["teacher"]
+    del noted["corpus"]["key"]
+    for name in ("objective", "teacher", "optimizer", "freeze_layers"):
+        del noted["settings"][name]
+    noted["settings"].update(positions=512, distil="states")  # earlier versions noted defaults without effect
     path.write_text(json.dumps(noted))
     pretrain(start, tmp_path, "--steps", 3)
     assert "Resuming after step 2." in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("few_updates")
+def test_a_run_that_is_refused_late_keeps_its_settings(start, tmp_path):
+    pretrain(start, tmp_path, "--steps", 2)
+    path = tmp_path / "settings.json"
+    noted = json.loads(path.read_text())
+    for name in ("optimizer", "freeze_layers"):  # as earlier versions, so that only the checkpoint tells
+        del noted["settings"][name]
+    path.write_text(json.dumps(noted))
+    before = path.read_text()
+    for wrong in (["--optimizer", "muon"], ["--freeze-layers", 1]):
+        with pytest.raises(ValueError, match="another optimizer, another precision or other layers frozen; give"):
+            pretrain(start, tmp_path, "--steps", 3, *wrong)
+        assert path.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "option, value, output",
+    [
+        ("--vocab", "bert-small-uncased-embedded", "--vocab goes with --size; .* has its vocabulary: leave it out"),
+        ("--positions", 512, "--positions goes with --size; .* has its positions: leave it out"),
+        ("--embedding-size", 8, "--embedding-size goes with --size; .* has its embeddings: leave it out"),
+        ("--distil", "states", "--distil states says what to learn from a teacher and needs --teacher MODEL"),
+        ("--learning-rate", 0, "--learning-rate is 0.0; it must be above 0"),
+        ("--weight-decay", -1, "--weight-decay is -1.0; it must be 0 or more"),
+    ],
+)
+def test_an_option_without_effect_or_out_of_range_is_refused(start, tmp_path, option, value, output):
+    with pytest.raises(ValueError, match=output):
+        pretrain(start, tmp_path / "run", option, value)
+    assert not (tmp_path / "run" / "settings.json").exists()
 
 
 def test_the_longest_sequence_ends_with_the_position_table(start, tmp_path):

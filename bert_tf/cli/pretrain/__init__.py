@@ -54,6 +54,7 @@ def _run(args, strategy):
     from bert_tf.training.checkpoint import writing
     from bert_tf.training.logs.trackers import check_tracker, open_tracker
     from bert_tf.training.loop import STOPPED, Trainer
+    from bert_tf.training.optimizers.registry import check_rates
     from bert_tf.training.peak_flops import measure_peak_flops
     from bert_tf.training.snapshots import SnapshotWriter
     from bert_tf.training.step import check_batch_size
@@ -61,6 +62,7 @@ def _run(args, strategy):
 
     check_tracker(args.log_to)
     check_batch_size(args.batch_size, strategy, args.accumulate)
+    check_rates(args.learning_rate, args.weight_decay)
     keras.utils.set_random_seed(args.seed)
     output = Path(args.output)
     with scope(strategy):
@@ -71,6 +73,11 @@ def _run(args, strategy):
     args.length = min(LENGTH, config.max_tokens) if args.length is None else args.length
     if records:
         records.check_vocabulary(tokenizer)
+        if args.length > config.max_tokens:
+            raise ValueError(
+                f"{args.records} was prepared with {args.length} tokens, and this model takes {config.max_tokens}: "
+                f"prepare it again with --length {config.max_tokens} or less, or take a model with more --positions."
+            )
     objective = training_objective(args)
     check_objective_fits(config, args.objective, objective.heads)
     if args.dropout is not None:
@@ -102,7 +109,9 @@ def _run(args, strategy):
             filter(None, (model, generator)), fixed_model, *batch["token_ids"].shape, batch["mask_labels"].shape[1]
         ),
     )
+    state = trainer.restore()
     if trainer.chief:
+        # Only now, so that a run that `restore` refuses to resume keeps its settings, which `export` reads.
         record_settings(output, args, model, tokenizer, corpus)
     snapshots = (
         SnapshotWriter(
@@ -112,7 +121,7 @@ def _run(args, strategy):
         else None
     )
     with open_tracker(args.log_to if trainer.chief else None, output, vars(args)) as tracker:
-        step = _train(args, trainer, phases, corpus, tokenizer, snapshots, tracker)
+        step = _train(args, trainer, state, phases, corpus, tokenizer, snapshots, tracker)
     if trainer.chief:
         advice = f"The checkpoint of step {step} is complete; free some space and run the same command again."
         with writing(f"The model {output / 'model'}", advice):
@@ -128,8 +137,14 @@ def _records(args):
     """The `Records` to train on; copies their settings into `args`."""
     from bert_tf.pretraining.data.records_feed import Records
 
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
     if args.phases:
         raise ValueError("--phases needs --text; prepared records have one length.")
+    for name in ("max_documents", "corpus", "field"):
+        if getattr(args, name) != parser.get_default(name):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} needs --text; the text of {args.records} is prepared already: leave it out.")
     records = Records(args.records)
     settings, masks = records.settings, records.settings.masks
     made_with = {
@@ -141,8 +156,6 @@ def _records(args):
         "max_predictions": masks.most,
         "language": settings.language,
     }
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
     for name, recorded in made_with.items():
         if (asked := getattr(args, name)) not in (parser.get_default(name), recorded):
             option = f"--{name.replace('_', '-')}"
@@ -177,12 +190,14 @@ def _prepare(args, tokenizer, strategy):
     return corpus or prepare()
 
 
-def _train(args, trainer, phases, corpus, tokenizer, snapshots, tracker):
-    """Starts or resumes the training, up to the last step or `--stop-after`. Returns: the step reached."""
+def _train(args, trainer, state, phases, corpus, tokenizer, snapshots, tracker):
+    """Starts the training, or resumes it from the restored state; up to the last step or `--stop-after`.
+
+    Returns: the step reached.
+    """
     from bert_tf.pretraining.data.feed import DataPosition, position_from_json, position_to_json
     from bert_tf.training.prefetch import prefetch
 
-    state = trainer.restore()
     step, position = state["step"] if state else 0, DataPosition()
     longest = max((phase.length for phase in phases), default=args.length)
     if snapshots and trainer.chief:

@@ -82,18 +82,22 @@ def make_networks(
 
 
 def read_teacher(args: argparse.Namespace) -> tuple[BertConfig, BaseTokenizer, BertModel] | None:
-    """Reads the model of --teacher.
+    """Reads the model of --teacher, and sets a missing --distil to the first of `DISTILLATION_TARGETS`.
 
     Returns: (`BertConfig`, tokenizer, `BertModel`), or None without --teacher.
 
-    Raises: ValueError if --student-layers is set without --teacher.
+    Raises: ValueError if --student-layers or --distil is set without --teacher.
     """
     from bert_tf import checkpoints
+    from bert_tf.pretraining.objectives.distillation import DISTILLATION_TARGETS
 
     if not args.teacher:
         if args.student_layers is not None:
             raise ValueError("--student-layers starts from a teacher's layers and needs --teacher MODEL.")
+        if args.distil is not None:
+            raise ValueError(f"--distil {args.distil} says what to learn from a teacher and needs --teacher MODEL.")
         return None
+    args.distil = DISTILLATION_TARGETS[0] if args.distil is None else args.distil
     return checkpoints.read(checkpoints.find(args.teacher))
 
 

@@ -6,6 +6,7 @@ from bert_tf.architectures import ARCHITECTURES
 from bert_tf.cli.prepare import LENGTH, add_example_arguments
 from bert_tf.cli.shared.added_words import add_tokens_argument
 from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
+from bert_tf.pretraining.initialization import POSITIONS
 from bert_tf.training.logs.trackers import TRACKERS
 from bert_tf.user_errors import SEED, whole_number
 
@@ -40,9 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--teacher", metavar="MODEL", help="distil this model; it must have the same tokenizer")
     parser.add_argument(
         "--distil",
-        default="states",
         metavar="WAY",
-        help="what to learn from the teacher: states (default: its predictions and last hidden states, as in "
+        help="with --teacher: what to learn from it: states (default: its predictions and last hidden states, as in "
         "DistilBERT) or relations (the token relations of its last layer, as in MiniLM, for any width)",
     )
     parser.add_argument(
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="a model or folder whose vocabulary is used, with --size (default: that of --records)",
     )
-    parser.add_argument("--positions", type=int, default=512, help="with --size: longest input in tokens (default 512)")
+    parser.add_argument("--positions", type=int, help=f"with --size: longest input in tokens (default {POSITIONS})")
     parser.add_argument(
         "--embedding-size",
         type=int,

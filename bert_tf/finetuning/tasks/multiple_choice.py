@@ -26,7 +26,7 @@ from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from pathlib import Path
 
     import keras
@@ -106,6 +106,9 @@ class MultipleChoice(Task):
             metric=options.metric or "accuracy",
             extra={"choices": len(examples[0].choices)},
         )
+
+    def inputs(self, example: Any) -> Hashable:
+        return example.context, example.choices
 
     def check(self, examples: Sequence[Any], settings: TaskSettings) -> None:
         count = settings.extra.get("choices")

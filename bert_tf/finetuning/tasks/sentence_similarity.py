@@ -33,7 +33,7 @@ from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from pathlib import Path
 
     import keras
@@ -129,6 +129,9 @@ class SentenceSimilarity(Task):
     def asked(self, record: Any, options: Namespace) -> Any:
         return CLASSIFICATION.asked(record, options)
 
+    def inputs(self, example: Any) -> Hashable:
+        return CLASSIFICATION.inputs(example)
+
     def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         scores = [example.target for example in examples if example.target is not None]
         extra: dict[str, Any] = {"normalize": True, "lower_case": False}
@@ -158,6 +161,8 @@ class SentenceSimilarity(Task):
         if training and "score_range" in settings.extra:
             low, high = settings.extra["score_range"]
             rows.values["targets"] = np.array([(one.target - low) / (high - low) for one in examples], np.float32)
+        elif training:
+            rows.values["second_texts"] = _numbers(texts[1::2])
         return rows
 
     def needs_pooler(self, settings: TaskSettings) -> bool:
@@ -256,14 +261,19 @@ class SentenceSimilarity(Task):
         )
 
 
+def _numbers(texts):
+    """A number for each text, int32 [N]: equal for equal texts, from 0 in the order of the first occurrence."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
+
+
 def _partner_ranks(examples, predictions):
     """The rank [N], from 1, of each pair's second text among the different second texts of all pairs, by the cosine.
 
     A text that several pairs have counts once. A text as near as the pair's own ranks before it: a model whose vectors
     are all equal finds no partner.
     """
-    numbers: dict[str, int] = {}
-    texts = np.array([numbers.setdefault(example.text_b, len(numbers)) for example in examples])
+    texts = _numbers([example.text_b for example in examples])
     vectors = normalized(np.stack([prediction.vectors for prediction in predictions]))
     different = vectors[np.unique(texts, return_index=True)[1], 1]  # [M, H], text 0 first
     ranks = []

@@ -33,7 +33,7 @@ from bert_tf.tokenizers.packing import Truncation
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from pathlib import Path
 
     import keras
@@ -207,6 +207,9 @@ class SequenceClassification(Task):
                     return DataError(f"There is no column {column!r}; the columns are {', '.join(record):.160}.")
                 record = {**record, name: record[column]}
         return record
+
+    def inputs(self, example: Any) -> Hashable:
+        return example.text_a, example.text_b
 
     def labels(self, example: Any) -> Sequence[str]:
         return tuple(label for label in _labels_of(example) if isinstance(label, str))

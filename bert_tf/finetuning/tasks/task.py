@@ -22,7 +22,7 @@ from bert_tf.finetuning.tasks.head_formulas import dense_shapes, prediction_shap
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     import keras
 
@@ -191,11 +191,12 @@ class Task:
     def split(self, examples: Sequence[Any], share: float, seed: int = 0) -> tuple[list, list]:
         """Splits examples at random into a training and a dev set.
 
-        The last example of a label stays in the training set, because the model must have seen every label.
+        Examples with equal inputs stay together, because the model must not have seen those of the dev set. The last
+        example of a label stays in the training set, because the model must have seen every label.
 
         Args:
             examples: list of examples.
-            share: float. The approximate share of the dev set.
+            share: float. The largest share of the dev set; it has less only if the examples kept together forbid it.
             seed: int. The seed of the random choice.
 
         Returns: two lists, the training and the dev examples.
@@ -203,15 +204,24 @@ class Task:
         remaining = Counter(label for example in examples for label in set(self.labels(example)))
         dev: set[int] = set()
         dev_size = round(share * len(examples))
-        for index in np.random.default_rng(seed).permutation(len(examples)).tolist():
-            labels = set(self.labels(examples[index]))
-            if len(dev) < dev_size and all(remaining[label] > 1 for label in labels):
+        groups: dict[Any, list[int]] = {}
+        for index, example in enumerate(examples):
+            groups.setdefault(self.inputs(example), []).append(index)
+        equal = list(groups.values())
+        for number in np.random.default_rng(seed).permutation(len(equal)).tolist():
+            labels = Counter(label for index in equal[number] for label in set(self.labels(examples[index])))
+            fits = len(dev) + len(equal[number]) <= dev_size
+            if fits and all(remaining[label] > count for label, count in labels.items()):
                 remaining.subtract(labels)
-                dev.add(index)
+                dev.update(equal[number])
         return (
             [example for index, example in enumerate(examples) if index not in dev],
             [example for index, example in enumerate(examples) if index in dev],
         )
+
+    def inputs(self, example: Any) -> Hashable:
+        """What the model reads of an example; equal for examples that `split` must keep together."""
+        raise TypeError(f"{type(self).__name__} splits no examples.")
 
     def labels(self, example: Any) -> Sequence[str]:
         """The labels of an example that the training set must contain; empty if the targets are not labels."""

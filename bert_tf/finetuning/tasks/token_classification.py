@@ -36,7 +36,7 @@ from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     import keras
 
@@ -142,6 +142,9 @@ class TokenClassification(Task):
                 else DataError(f"There is no field {field!r}; the fields are {', '.join(record):.160}.")
             )
         return record
+
+    def inputs(self, example: Any) -> Hashable:
+        return example.words
 
     def labels(self, example: Any) -> Sequence[str]:
         return example.labels

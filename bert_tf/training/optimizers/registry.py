@@ -5,6 +5,7 @@ Sources: Devlin et al. 2019, section A.2; google-research/bert `optimization.py`
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,9 @@ def make_optimizer(
 
     Returns: a built Keras optimiser. It expects clipped gradients (see `training.step`).
 
-    Raises: ValueError on another name.
+    Raises: ValueError on another name, or as `check_rates`.
     """
+    check_rates(peak, weight_decay)
     if name not in OPTIMIZERS:
         raise ValueError(f"There is no optimiser {name!r}; choose from {', '.join(OPTIMIZERS)}.")
     settings = rates_and_decays(variables, weight_decay, factors)
@@ -54,6 +56,20 @@ def make_optimizer(
     optimizer = getattr(import_module(module), class_name)(schedule, settings, products=products)
     optimizer.build(variables)
     return optimizer
+
+
+def check_rates(peak: float, weight_decay: float) -> None:
+    """Checks the numbers of an optimiser.
+
+    Args:
+        peak, weight_decay: as in `make_optimizer`.
+
+    Raises: ValueError if the learning rate is not above 0, the weight decay is below 0, or one is not finite.
+    """
+    if not 0 < peak < math.inf:
+        raise ValueError(f"--learning-rate is {peak}; it must be above 0.")
+    if not 0 <= weight_decay < math.inf:
+        raise ValueError(f"--weight-decay is {weight_decay}; it must be 0 or more.")
 
 
 def rates_and_decays(
