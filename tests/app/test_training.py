@@ -17,6 +17,7 @@ from bert_tf.inference.predictions import fill_mask
 from bert_tf.training.run_folder import read_run
 from tests.app.page_reading import (
     PATIENCE,
+    away_and_back,
     column,
     near,
     offered,
@@ -535,6 +536,21 @@ def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
         thread.join(PATIENCE)
     assert sorted(read) == [(["a"], 1), (["b"], 1)]
     snapshot_store._store.clear()
+
+
+def test_what_was_typed_and_chosen_is_there_again_after_another_page(open_app, only_mini):
+    app = open_app(page="training_curves")
+    app.text_area(key="w_training_curves_text").set_value("A text.").run()
+    app.segmented_control(key="w_training_curves_steps").set_value(1000).run()
+    app.file_uploader(key="w_training_curves_upload").upload("mine.txt", b"\xff", "text/plain").run()
+    away_and_back(app)
+    assert not app.exception and "Read from mine.txt" in page_text(app).replace("\\", "")
+    assert app.text_area(key="w_training_curves_text").value == "A text."
+    assert app.segmented_control(key="w_training_curves_steps").value == 1000
+    app.button(key="w_training_curves_start").click().run()
+    assert "not UTF-8 text" in page_text(app).replace("\\", "")
+    app.button(key="w_training_curves_forget").click().run()
+    assert "Read from" not in page_text(app)
 
 
 def read_tokenizer_of(run):
