@@ -179,6 +179,14 @@ def test_a_link_opens_no_folder_of_its_own(open_app, only_mini):
     assert app.selectbox(key="w_run").value == "mini" and not app.exception
 
 
+@pytest.mark.parametrize("page", ["training_curves", "time_lapse"])
+def test_a_link_to_a_training_that_is_gone_says_which_is_shown(page, open_app, only_mini):
+    app = open_app(page=page, a="the cat sat.", **{f"{page}.run": "gone"})
+    assert "The link asks for the training “gone”, which is not here. mini is used." in [
+        one.value for one in app.warning
+    ]
+
+
 @pytest.mark.parametrize(
     "text, steps, words",
     [
@@ -404,6 +412,8 @@ def test_a_run_is_deleted_by_a_second_press(open_app, kept_runs):
     app = open_app(page="training_curves", **{"training_curves.run": "own-half"})
     popover = next(block for block in walk(app._tree.root) if getattr(block, "type", "") == "popover")
     assert app.button(key="w_training_curves_Delete") in list(walk(popover)) and "for everybody" in page_text(app)
+    app.button(key="w_training_curves_Delete").click().run()
+    assert "own-half" not in app.selectbox(key="w_run").options and "The link asks" not in page_text(app)
 
 
 def _fail(folder):
