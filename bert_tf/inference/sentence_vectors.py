@@ -62,9 +62,18 @@ def sentence_vectors(
     if normalize is None:
         is_own = own is not None and pooling == own.pooling and layer == bert.config.num_hidden_layers
         normalize = own is not None and is_own and own.extra["normalize"]
-    length = min(max_length or (own.max_length if own else most), most)
-    lower_case = own is not None and own.extra["lower_case"]
-    return _stream(bert, texts, pooling, layer, batch_size, length, normalize, lower_case)
+    return _stream(bert, texts, pooling, layer, batch_size, max_length or read_length(bert), normalize)
+
+
+def read_length(bert: Bert) -> int:
+    """The number of tokens to which `sentence_vectors` cuts a text unless another is given."""
+    own, most = similarity_settings(bert), bert.config.max_tokens
+    return min(own.max_length, most) if own else most
+
+
+def count_cut(bert: Bert, texts: Iterable[str | tuple[str, str | None]]) -> int:
+    """The number of texts that are longer than `read_length`: their ends are not in their vectors."""
+    return sum(bool(packed.truncated) for packed in _packed(bert, texts, read_length(bert)))
 
 
 def similarity_settings(bert: Bert) -> TaskSettings | None:
@@ -110,12 +119,17 @@ def _checked(bert, pooling, layer, batch_size):
     return layer
 
 
-def _stream(bert, texts, pooling, layer, batch_size, length, normalize, lower_case):
+def _packed(bert, texts, length):
+    """A `PackedPair` of at most ``length`` tokens for each text."""
+    own, pairs = similarity_settings(bert), [_pair(text) for text in texts]
+    if own is not None and own.extra["lower_case"]:
+        pairs = [(a.lower(), b and b.lower()) for a, b in pairs]
+    return bert.tokenizer.encode_batch(pairs, max_length=length)
+
+
+def _stream(bert, texts, pooling, layer, batch_size, length, normalize):
     for window in read_ahead_windows(texts, batch_size):
-        pairs = [_pair(text) for text in window]
-        if lower_case:
-            pairs = [(a.lower(), b and b.lower()) for a, b in pairs]
-        packed = bert.tokenizer.encode_batch(pairs, max_length=length)
+        packed = _packed(bert, window, length)
         vectors: list[Any] = [None] * len(packed)
         order = sorted(range(len(packed)), key=lambda index: packed[index].length)
         for first in range(0, len(order), batch_size):

@@ -14,7 +14,7 @@ from ui.session import jobs, model_store, state
 from ui.shell import snippets
 from ui.shell.page import Page, Press
 from ui.widgets import comparison, export, figures, file_input, inputs
-from ui.widgets.formatting import count, escape_markdown, title
+from ui.widgets.formatting import count, escape_markdown, number, title
 
 PAGE = Page(
     name="layer_similarity",
@@ -77,6 +77,8 @@ def page():
     if reads_no_text_b:
         inputs.note_unreadable(reads_no_text_b[0], view.b)
     rows = tuple(_readable(row, pair) for row in rows)
+    if file is None:
+        _warn_truncated(rows[0], pair)
     measure = st.segmented_control(
         "Measure",
         list(MEASURES),
@@ -134,6 +136,13 @@ def _readable(row, pair):
     return row if readable else dataclasses.replace(row, text_b=None)
 
 
+def _warn_truncated(row, pair):
+    """Draw a warning for each model that does not read the whole page's text."""
+    for shared in {shared.name: shared for shared in pair}.values():
+        encoding = shared.tokenizer.encode(row.text_a, row.text_b, max_length=shared.bert.max_length)
+        inputs.warn_truncated(encoding, title(shared.name))
+
+
 def _show(pair, measure, result):
     values = result.similarity
     names = [title(shared.name) for shared in pair]
@@ -152,12 +161,12 @@ def _show(pair, measure, result):
         where = f"layer {best}" if best else "the embeddings"
         st.markdown(
             f"The last layer of {escape_markdown(names[0])} is most similar to {where} of {escape_markdown(names[1])}:"
-            f" {values[-1, best]:.2f}."
+            f" {number(values[-1, best])}."
         )
     note = _MEASURE_NOTES[measure].format(a_direction=WORDS_PER_DIRECTION, chance=result.chance_similarity)
     st.caption(f"Over {count(result.words, 'word')}. The colours span the values of the map. {note}")
     if result.problems:
-        number, why = result.problems[0]
+        row, why = result.problems[0]
         st.caption(
-            f"{count(len(result.problems), 'row')} could not be read; the first, {number:,}: {escape_markdown(why)}"
+            f"{count(len(result.problems), 'row')} could not be read; the first, {row:,}: {escape_markdown(why)}"
         )

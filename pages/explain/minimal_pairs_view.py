@@ -81,6 +81,14 @@ def _first_pair():
 
 
 def _pair(pair, model):
+    cut = [sentence for sentence in (pair.good, pair.bad) if sentence.truncated]
+    if cut:
+        st.warning(
+            f"The model reads {len(cut[0].tokens)} tokens at once, and a sentence is longer: shorten it, as its end "
+            "counts in no score.",
+            icon=":material/content_cut:",
+        )
+        return
     verdict = "finds both equally likely"
     if pair.margin:
         verdict = "prefers the first" if pair.preferred else "prefers the second"

@@ -126,8 +126,10 @@ def _second_model(installed):
         )
     if not state.setting(_COMPARE, False):
         return None
-    if state.view().other not in {info.name for info in installed}:
+    asked = state.view().other
+    if asked not in {info.name for info in installed}:
         state.correct_view(other=comparison.default_models(installed, state.view())[1])
+    comparison.note_replaced("predict", (asked,), (state.view().other,))
     return state.view().other
 
 

@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import SentenceSimilarity, sentence_similarity, text_vectors
 from bert_tf.explain.datasets.text_rows import lines_with_text
-from bert_tf.inference.sentence_vectors import pooling_of
+from bert_tf.inference.sentence_vectors import count_cut, pooling_of, read_length
 from bert_tf.plots.theme import escape
 from pages.representations.snippets.sentence_similarity import snippet
 from ui.elements import tables
@@ -57,14 +57,17 @@ def page():
     pooling, searching = _settings(shared)
     read = file_input.rows("sentence_similarity") if searching else None
     if len(sentences) < (1 if searching else 2):
-        st.info("Type at least two sentences, one on each line.", icon=":material/keyboard:")
+        needed = "a sentence" if searching else "at least two sentences, one on each line"
+        st.info(f"Type {needed}.", icon=":material/keyboard:")
         return
     texts, text_call = (), Call.of(text_vectors, pooling=pooling)
-    vectors = jobs.result(
+    vectors = _vectors(
+        shared,
         "sentence_similarity",
         (shared.name, state.view().precision, sentences, text_call),
-        f"Reading {count(len(sentences), 'sentence')}",
-        lambda progress: shared.run(text_call.run, sentences, progress=progress),
+        sentences,
+        text_call,
+        "sentence",
     )
     text_vectors_of_file = None
     if read is not None:
@@ -137,12 +140,26 @@ def _vectors_of_file(shared, texts, file, call):
     if not file_input.run_requested("sentence_similarity_file", key, len(texts) <= file_input.AT_ONCE):
         st.caption(f"{count(len(texts), 'row')}.")
         return None
-    return jobs.result(
-        "sentence_similarity_file",
+    return _vectors(shared, "sentence_similarity_file", key, texts, call, "row")
+
+
+def _vectors(shared, name, key, texts, call, noun):
+    """The vectors of texts, with a warning of those that are cut; None until they are computed.
+
+    Args:
+        name, key: of the job. call: of `text_vectors`. noun: what a text is called.
+    """
+    result = jobs.result(
+        name,
         key,
-        f"Reading {count(len(texts), 'row')}",
-        lambda progress: shared.run(call.run, texts, progress=progress),
+        f"Reading {count(len(texts), noun)}",
+        lambda progress: (shared.run(call.run, texts, progress=progress), count_cut(shared.bert, texts)),
     )
+    if result is None:
+        return None
+    vectors, cut = result
+    inputs.warn_cut(cut, read_length(shared.bert), noun)
+    return vectors
 
 
 def _draw(shared, result):

@@ -73,6 +73,7 @@ def page():
         lambda progress: shared.run(call.run, read.texts, word, progress=progress),
     )
     if collected is not None:
+        inputs.warn_cut(collected.cut, shared.bert.max_length)
         _look(shared, chosen, word, read, call, collected)
 
 

@@ -19,7 +19,7 @@ from ui.session import (
 from ui.session.session_cache import cached
 from ui.shell import error_messages, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import export, figures
+from ui.widgets import export, figures, file_input
 from ui.widgets.formatting import count, escape_markdown, share, title
 
 PAGE = Page(
@@ -77,24 +77,27 @@ def _form():
             "Task",
             list(finetuning_jobs.TASKS),
             format_func=lambda task: finetuning_jobs.TASKS[task].title,
-            default="classify",
-            key="w_fine_tune_task",
+            required=True,
+            **state.bind_kept("w_fine_tune_task", "classify", finetuning_jobs.TASKS),
         )
-        task = task or "classify"
         kind = finetuning_jobs.TASKS[task]
         st.caption(kind.caption)
         label_kind = None
         if task == "classify":
             label_kind = st.segmented_control(
-                "Labels of a text", list(finetuning_jobs.LABEL_KINDS), default="Single label", key="w_fine_tune_labels"
+                "Labels of a text",
+                list(finetuning_jobs.LABEL_KINDS),
+                required=True,
+                **state.bind_kept("w_fine_tune_labels", "Single label", finetuning_jobs.LABEL_KINDS),
             )
-            label_kind = label_kind or "Single label"
             st.caption(finetuning_jobs.LABEL_KINDS[label_kind][1])
         with st.container(key="fine_tune_file"):
-            file = st.file_uploader(
-                f"Examples ({', '.join(kind.endings)}), at most {limits.max_text / 1000:,.0f} kB",
-                type=list(kind.endings),
-                key=f"w_fine_tune_file_{task}",
+            file_name, content = file_input.uploaded(
+                f"fine_tune_{task}",
+                f"Examples ({', '.join(kind.endings)})",
+                kind.endings,
+                limits.max_text / 1000,
+                note="",
             )
         st.caption(kind.contents)
     with right:
@@ -105,47 +108,55 @@ def _form():
                 icon=":material/block:",
             )
             return
-        first = offered.index(_DEFAULT_MODEL) if _DEFAULT_MODEL in offered else 0
-        model = st.selectbox("Start from", offered, index=first, format_func=title, key="w_fine_tune_model")
+        first = _DEFAULT_MODEL if _DEFAULT_MODEL in offered else offered[0]
+        model = st.selectbox(
+            "Start from", offered, format_func=title, **state.bind_kept("w_fine_tune_model", first, offered)
+        )
         epochs = 1
         if limits.max_epochs > 1:
-            epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_fine_tune_epochs")
+            allowed = range(1, limits.max_epochs + 1)
+            epochs = st.slider(
+                "Epochs",
+                1,
+                limits.max_epochs,
+                **state.bind_kept("w_fine_tune_epochs", min(3, limits.max_epochs), allowed),
+            )
         top_only = _top_only(model)
         name = st.text_input(
             "Name",
             max_chars=finetuning_jobs.LONGEST_NAME,
             placeholder="film reviews",
             help="Optional. The name of the new model; the date and the time are added.",
-            key="w_fine_tune_name",
+            **state.bind_kept("w_fine_tune_name", ""),
         )
         pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_fine_tune_start")
     st.caption(
         f"A fifth of the examples is held out for evaluation. A training takes at most {limits.max_minutes} minutes "
         f"here; {ownership.rule()}"
     )
-    file_name = file.name if file else f"examples.{kind.endings[0]}"
-    snippets.give(task, finetuning_jobs.options(task, model, epochs, top_only, label_kind), file_name)
-    if file is None:
+    example_file = file_name or f"examples.{kind.endings[0]}"
+    snippets.give(task, finetuning_jobs.options(task, model, epochs, top_only, label_kind), example_file)
+    if not file_name:
         if pressed:
             st.warning("Choose a file of examples first.", icon=":material/upload_file:")
         return
     try:
         if pressed:
-            started = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, label_kind, name)
-            st.session_state[_LEARNT] = file.file_id
+            started = finetuning_jobs.start(task, file_name, content, model, epochs, top_only, label_kind, name)
+            st.session_state[_LEARNT] = (file_name, content)
             state.set_setting("fine_tune.run", started, "")
         # Folded once it is learnt from, so that the training's progress below is in sight.
-        _look(task, file, model, label_kind, expanded=st.session_state.get(_LEARNT) != file.file_id)
+        is_learnt = st.session_state.get(_LEARNT) == (file_name, content)
+        _look(task, file_name, content, model, label_kind, expanded=not is_learnt)
     except (ValueError, OSError) as error:
         st.warning(escape_markdown(error_messages.user_message(error)), icon=":material/block:")
 
 
-def _look(task, file, model, label_kind, expanded):
+def _look(task, file_name, content, model, label_kind, expanded):
     """Draw what the visitor's file holds: its labels and its first rows."""
-    content = file.getvalue()
-    key = (task, file.name, content, model, label_kind)
+    key = (task, file_name, content, model, label_kind)
     summary = cached("fine_tune_file", key, lambda: finetuning_jobs.examine(*key))
-    with st.expander(f"What {escape_markdown(file.name)} holds", expanded=expanded, icon=":material/table_rows:"):
+    with st.expander(f"What {escape_markdown(file_name)} holds", expanded=expanded, icon=":material/table_rows:"):
         st.markdown(
             f"**{count(summary.examples, 'example')}**: {summary.examples - summary.held_out:,} to learn from, "
             f"{summary.held_out:,} held out."
@@ -171,9 +182,8 @@ def _top_only(model):
         return False
     return st.toggle(
         f"Train only the {'two' if learning == 2 else learning} highest layers",
-        value=True,
-        key="w_fine_tune_top",
         help="Much faster, and on small files often almost as good.",
+        **state.bind_kept("w_fine_tune_top", True),
     )
 
 

@@ -10,7 +10,7 @@ from ui.elements import training_controls, visitor_cookie
 from ui.session import runs, state, training_jobs
 from ui.shell import error_messages, frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import export, figures, inputs
+from ui.widgets import export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown, share, title
 
 PAGE = Page(
@@ -33,6 +33,7 @@ PAGE = Page(
 
 
 _REFRESH = 2.0  # seconds between two updates of the page while a run trains
+_BEGINNINGS = ("random weights", "the shipped model")
 
 
 def page():
@@ -189,27 +190,30 @@ def _own_text(expanded):
     with st.expander("Train a small model on your own text", expanded=expanded, icon=":material/model_training:"):
         text = st.text_area(
             "Text",
-            key="w_training_curves_text",
             height=140,
             placeholder="Paste a text: a paragraph a line, a blank line between documents.",
+            **state.bind_kept("w_training_curves_text", ""),
         )
-        file = st.file_uploader("or a plain text file", type=["txt"], key="w_training_curves_file")
+        # A character takes at most four bytes of a file.
+        file_name, content = file_input.uploaded(
+            "training_curves", "or a plain text file", ("txt",), limits.max_text * 4 / 1000, note=""
+        )
         options = [steps for steps in (100, 200, 500, 1000, 2000, 5000) if steps <= limits.max_steps] or [
             limits.max_steps
         ]
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             begin = shipped and st.segmented_control(
                 "Begin with",
-                ["random weights", "the shipped model"],
-                default="random weights",
-                key="w_training_curves_begin",
+                _BEGINNINGS,
+                required=True,
+                **state.bind_kept("w_training_curves_begin", _BEGINNINGS[0], _BEGINNINGS),
             )
             steps = st.segmented_control(
                 "Steps",
                 options,
-                default=options[min(1, len(options) - 1)],
-                key="w_training_curves_steps",
                 format_func=lambda steps: f"{steps:,}",
+                required=True,
+                **state.bind_kept("w_training_curves_steps", options[min(1, len(options) - 1)], options),
             )
             pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_training_curves_start")
         start = (
@@ -223,12 +227,12 @@ def _own_text(expanded):
             f"{limits.max_trainings} trainings are kept; {ownership.rule()}"
         )
         if pressed:
-            _start(text, file, steps or options[0], begin == "the shipped model")
+            _start(text, content if file_name else None, steps, begin == _BEGINNINGS[1])
 
 
-def _start(text, file, steps, warm):
+def _start(text, content, steps, warm):
     try:
-        name = training_jobs.start(_read(file) if file else text, steps, 5e-4 if warm else 1e-3, warm)
+        name = training_jobs.start(text if content is None else _read(content), steps, 5e-4 if warm else 1e-3, warm)
     except ValueError as error:
         st.warning(escape_markdown(str(error)), icon=":material/block:")
         return
@@ -236,10 +240,8 @@ def _start(text, file, steps, warm):
     state.rerun()
 
 
-def _read(file):
-    if file.size > 4 * state.limits().max_text:
-        raise ValueError(f"The file has {file.size:,} bytes; at most {state.limits().max_text:,} characters are taken.")
+def _read(content):
     try:
-        return file.getvalue().decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError("The file is not UTF-8 text; save it as plain text in UTF-8.") from error

@@ -70,6 +70,15 @@ def param(app, key):
     return value[0] if isinstance(value, list) else value
 
 
+def away_and_back(app):
+    """Open another page, and this one again."""
+    page = param(app, "page")
+    for name in ("guide", page):
+        app.query_params["page"] = name
+        app.run()
+    return app
+
+
 def run_until_done(app, done=None):
     """Run the page again until the work beside it is done, and nothing went wrong on the way.
 

@@ -239,6 +239,26 @@ def test_a_snapshot_that_is_not_in_a_run_is_no_model(open_app, run):
         assert app.selectbox(key="w_side_by_side_model").value == "tiny-cased"
 
 
+@pytest.mark.parametrize(
+    ("page", "link", "kind"),
+    [
+        ("side_by_side", {"with": "gone"}, "model “gone”, which is not installed here"),
+        ("layer_similarity", {"layer_similarity.other": "gone"}, "model “gone”, which is not installed here"),
+        ("agreement", {"with": "gone"}, "model “gone”, which is not installed here"),
+        ("agreement", {"agreement.other": "gone/step-1"}, "snapshot “gone/step\\-1”, which is not here"),
+        ("predict", {"with": "gone", "predict.compare": "1"}, "model “gone”, which is not installed here"),
+    ],
+)
+def test_a_link_to_a_second_model_that_is_gone_says_which_is_used(page, link, kind, open_app):
+    app = open_app(page=page, **PAIR, **link)
+    asks = [one.value for one in app.warning if "The link asks" in one.value]
+    assert asks == [f"The link asks for the {kind}. tiny\\-uncased is used."]
+    assert [one.value for one in app.run().warning] == asks and param(app, "with") == "tiny-uncased"
+    key = "w_predict_other" if page == "predict" else f"w_{page}_other"
+    app.selectbox(key=key).set_value("tiny-cased").run()
+    assert "The link asks" not in page_text(app)
+
+
 def test_likeness_and_agreement_read_snapshots_too(open_app, run):
     pair = [bert_tf.load(run / "snapshots" / f"step-{step}") for step in (0, 1000)]
     link = {

@@ -3,6 +3,7 @@
 import dataclasses
 import urllib.parse
 
+import numpy as np
 import pytest
 
 import bert_tf
@@ -147,13 +148,29 @@ def test_layer_likeness_of_the_view_and_of_a_text_that_is_too_short(open_app, ca
             **{"layer_similarity.source": "view", "with": "tiny-uncased"},
         )
     )
-    assert array(figure(app, 0)[0]["z"]).shape == (4, 3)
+    assert array(figure(app, 0)[0]["z"]).shape == (4, 3) and not app.warning
     app = open_app(page="layer_similarity", a="Hello.", **{"layer_similarity.source": "view"})
     for _ in range(100):
         if app.error:
             break
         app.run()
     assert "CKA needs at least 4 words" in page_text(app) and not app.exception
+
+
+def test_layer_likeness_of_a_text_that_the_models_cut_says_so(open_app):
+    link = {"layer_similarity.source": "view", "with": "tiny-uncased"}
+    app = open_app(page="layer_similarity", a="a " * 900, **link)
+    assert [one.value for one in app.warning] == [
+        f"tiny\\-{name}: the model reads 512 tokens at once: 390 tokens of text A at the end are left out."
+        for name in ("cased", "uncased")
+    ]
+
+
+def test_a_likeness_of_zero_has_no_sign(open_app, monkeypatch):
+    from bert_tf.explain.representations import layer_similarity
+
+    monkeypatch.setattr(layer_similarity, "layer_similarity", lambda *_, **__: np.full((4, 3), -0.001))
+    assert "of tiny-uncased: 0.00." in page_text(run_until_done(open_app(page="layer_similarity"))).replace("\\", "")
 
 
 def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf.plots.numbers import percent
 from pages.explain import likely_words
+from tests.app.conftest import LIMITS, save_tiny, use_models_in
 from tests.app.page_reading import (
     PATIENCE,
     component,
@@ -846,6 +847,23 @@ def test_minimal_pairs_are_scored_as_by_the_library(open_app, bert):
     ]
     app.text_input(key="w_counterfactuals_good").set_value("The dogs bark.").run()
     assert param(run_until_done(app), "counterfactuals.good") == "The dogs bark."
+
+
+def test_sentences_that_the_model_cuts_get_no_verdict(open_app, tmp_path, monkeypatch):
+    save_tiny(
+        tmp_path,
+        "tiny-short",
+        "bert-base-cased-embedded",
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=16,
+    )
+    (tmp_path / "explorer.toml").write_text(LIMITS.replace("tiny-cased", "tiny-short"))
+    use_models_in(tmp_path, monkeypatch)
+    texts = {f"counterfactuals.{side}": "a " * 20 + side for side in ("good", "bad")}
+    app = run_until_done(open_app(page="counterfactuals", **{"counterfactuals.kind": "pairs", **texts}))
+    text = page_text(app)
+    assert "The model reads 16 tokens at once, and a sentence is longer:" in text and "likely" not in text
 
 
 # All of them

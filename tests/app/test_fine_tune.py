@@ -17,6 +17,7 @@ import pytest
 
 from tests.app.conftest import use_models_in
 from tests.app.page_reading import (
+    away_and_back,
     column,
     near,
     offered,
@@ -80,7 +81,7 @@ def examples(rows=60):
 
 
 def began(app, name, content):
-    app.file_uploader(key="w_fine_tune_file_classify").upload(name, content, "text/csv").run()
+    app.file_uploader(key="w_fine_tune_classify_upload").upload(name, content, "text/csv").run()
     app.selectbox(key="w_fine_tune_model").set_value("tiny-cased").run()
     return app.button(key="w_fine_tune_start").click().run()
 
@@ -239,7 +240,7 @@ def test_a_second_press_while_the_file_is_read_starts_one_training(open_app, own
     from ui.session import finetuning_jobs
 
     app = open_app(page="fine_tune")
-    app.file_uploader(key="w_fine_tune_file_classify").upload("films.csv", examples(), "text/csv").run()
+    app.file_uploader(key="w_fine_tune_classify_upload").upload("films.csv", examples(), "text/csv").run()
     app.selectbox(key="w_fine_tune_model").set_value("tiny-cased").run()
     pressed = app.button(key="w_fine_tune_start").click()
     second_press = [RerunData(widget_states=app._tree.get_widget_states())]
@@ -491,7 +492,7 @@ def test_the_page_shows_rows_and_labels_before_it_trains(open_app, own_home):
     from ui.session import finetuning_jobs
 
     app = open_app(page="fine_tune")
-    app.file_uploader(key="w_fine_tune_file_classify").upload("films.csv", examples(), "text/csv").run()
+    app.file_uploader(key="w_fine_tune_classify_upload").upload("films.csv", examples(), "text/csv").run()
     rows = list(csv.DictReader(io.StringIO(examples().decode())))
     counts = {label: sum(row["label"] == label for row in rows) for label in ("good", "bad")}
     assert not app.exception and not app.warning, page_text(app)
@@ -500,6 +501,37 @@ def test_the_page_shows_rows_and_labels_before_it_trains(open_app, own_home):
     table = app.dataframe[0].value
     assert list(table.columns) == ["text", "label"] and len(table) == 5 and set(table["label"]) <= set(counts)
     assert not finetuning_jobs.names()
+
+
+def test_what_was_typed_and_chosen_is_there_again_after_another_page(open_app, own_home):
+    app = open_app(page="fine_tune")
+    app.file_uploader(key="w_fine_tune_classify_upload").upload("films.csv", examples(), "text/csv").run()
+    app.button_group(key="w_fine_tune_labels").set_value("Multi-label").run()
+    app.selectbox(key="w_fine_tune_model").set_value("tiny-cased").run()
+    app.slider(key="w_fine_tune_epochs").set_value(2).run()
+    app.text_input(key="w_fine_tune_name").set_value("films").run()
+    away_and_back(app)
+    assert not app.exception and "60 examples" in page_text(app)
+    assert app.button_group(key="w_fine_tune_labels").value == "Multi-label"
+    assert app.selectbox(key="w_fine_tune_model").value == "tiny-cased"
+    assert app.slider(key="w_fine_tune_epochs").value == 2
+    assert app.text_input(key="w_fine_tune_name").value == "films"
+    app.button_group(key="w_fine_tune_task").set_value("tag").run()
+    away_and_back(app)
+    assert app.button_group(key="w_fine_tune_task").value == "tag" and "films.csv" not in page_text(app)
+
+
+@pytest.mark.parametrize(
+    ("page", "keys"),
+    [
+        ("fine_tune", ("w_fine_tune_task", "w_fine_tune_labels")),
+        ("training_curves", ("w_training_curves_begin", "w_training_curves_steps")),
+    ],
+)
+def test_a_second_press_takes_no_choice_away(page, keys, open_app, own_home):
+    app = open_app(page=page)
+    for key in keys:
+        assert app.button_group(key=key).proto.required
 
 
 def test_a_bad_file_is_told_of_as_soon_as_it_is_chosen(open_app, own_home):

@@ -453,13 +453,22 @@ def test_what_is_missing_for_own_sentences_is_said(open_app):
         if app.error:
             break
         app.run()
-    assert "'zebra' is in none of the 1 texts" in page_text(app) and not app.exception
+    assert "'zebra' is not in the text" in page_text(app) and not app.exception
+
+
+def test_a_sentence_that_the_model_cuts_before_the_word_is_told(open_app):
+    lines = "They sat on the bench.\n" + "a " * 900 + "bench"
+    link = {"word_senses.example": "own sentences", "word_senses.word": "bench", "word_senses.lines": lines}
+    app = run_until_done(open_app(page="word_senses", **link))
+    assert "(1 without it)" in page_text(app)
+    assert "1 sentence is longer than 512 tokens: its end is left out." in page_text(app)
 
 
 def test_typed_lines_are_read_with_and_without_a_sense():
     read = word_senses.read("river | On the bank.\n\n money|The bank.\nBank only", 2, 8)
     assert read == word_senses.Sentences(("On the b", "The bank"), ("river", "money"), left_out=1, cut=2)
     assert word_senses.read("One\u2028line.\n\u200b\nTwo.", 9, 99).texts == ("One\u2028line.", "Two.")
+    assert word_senses.read("\u200b | \u200b\nriver | On the bank.", 9, 99).senses == ("river",)
     for word in word_senses.WORDS:
         actual = word_senses.read(word_senses.example(word), 100, 2000)
         assert len(set(actual.senses)) >= 2 and all(word in text.lower() for text in actual.texts)

@@ -53,3 +53,17 @@ def test_a_sentence_that_is_cut_is_told_and_lines_end_as_in_the_field(open_app):
 def test_one_sentence_is_too_few_without_a_file(open_app):
     app = open_app(page="sentence_similarity", **{"sentence_similarity.lines": "The cat."})
     assert "Type at least two sentences" in page_text(app) and not app.exception
+
+
+def test_without_a_sentence_one_is_asked_for_where_a_file_is_searched(open_app):
+    link = {"sentence_similarity.lines": " ", "sentence_similarity.search": "1"}
+    text = page_text(open_app(page="sentence_similarity", **link))
+    assert "Type a sentence." in text and "at least two" not in text
+
+
+def test_sentences_longer_than_the_model_reads_are_told(open_app):
+    lines = "\n".join(["a " * 900, "b " * 900, "The cat sat."])
+    app = open_app(page="sentence_similarity")
+    app.text_area(key="w_sentence_similarity_lines").set_value(lines).run()
+    run_until_done(app)
+    assert [one.value for one in app.warning] == ["2 sentences are longer than 512 tokens: their ends are left out."]

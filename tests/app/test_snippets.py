@@ -769,7 +769,7 @@ def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monke
     app = open_app(page="fine_tune")
     app.selectbox(key="w_fine_tune_model").set_value("tiny-cased").run()
     films = b"text,label\n" + b"".join(b"a %d,good\nb %d,bad\n" % (number, number) for number in range(10))
-    app.file_uploader(key="w_fine_tune_file_classify").upload("my films.csv", films, "text/csv").run()
+    app.file_uploader(key="w_fine_tune_classify_upload").upload("my films.csv", films, "text/csv").run()
     options = shlex.split(app.code[0].value.replace("\\\n", " "))[3:]
     begun = []
     monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds, **_: begun.append(arguments))

@@ -17,6 +17,7 @@ from bert_tf.inference.predictions import fill_mask
 from bert_tf.training.run_folder import read_run
 from tests.app.page_reading import (
     PATIENCE,
+    away_and_back,
     column,
     near,
     offered,
@@ -176,6 +177,14 @@ def test_nothing_masked_and_nothing_there_are_said(open_app, only_mini, monkeypa
 def test_a_link_opens_no_folder_of_its_own(open_app, only_mini):
     app = open_app(page="training_curves", **{"training_curves.run": "../../etc"})
     assert app.selectbox(key="w_run").value == "mini" and not app.exception
+
+
+@pytest.mark.parametrize("page", ["training_curves", "time_lapse"])
+def test_a_link_to_a_training_that_is_gone_says_which_is_shown(page, open_app, only_mini):
+    app = open_app(page=page, a="the cat sat.", **{f"{page}.run": "gone"})
+    assert "The link asks for the training “gone”, which is not here. mini is used." in [
+        one.value for one in app.warning
+    ]
 
 
 @pytest.mark.parametrize(
@@ -403,6 +412,8 @@ def test_a_run_is_deleted_by_a_second_press(open_app, kept_runs):
     app = open_app(page="training_curves", **{"training_curves.run": "own-half"})
     popover = next(block for block in walk(app._tree.root) if getattr(block, "type", "") == "popover")
     assert app.button(key="w_training_curves_Delete") in list(walk(popover)) and "for everybody" in page_text(app)
+    app.button(key="w_training_curves_Delete").click().run()
+    assert "own-half" not in app.selectbox(key="w_run").options and "The link asks" not in page_text(app)
 
 
 def _fail(folder):
@@ -535,6 +546,21 @@ def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
         thread.join(PATIENCE)
     assert sorted(read) == [(["a"], 1), (["b"], 1)]
     snapshot_store._store.clear()
+
+
+def test_what_was_typed_and_chosen_is_there_again_after_another_page(open_app, only_mini):
+    app = open_app(page="training_curves")
+    app.text_area(key="w_training_curves_text").set_value("A text.").run()
+    app.segmented_control(key="w_training_curves_steps").set_value(1000).run()
+    app.file_uploader(key="w_training_curves_upload").upload("mine.txt", b"\xff", "text/plain").run()
+    away_and_back(app)
+    assert not app.exception and "Read from mine.txt" in page_text(app).replace("\\", "")
+    assert app.text_area(key="w_training_curves_text").value == "A text."
+    assert app.segmented_control(key="w_training_curves_steps").value == 1000
+    app.button(key="w_training_curves_start").click().run()
+    assert "not UTF-8 text" in page_text(app).replace("\\", "")
+    app.button(key="w_training_curves_forget").click().run()
+    assert "Read from" not in page_text(app)
 
 
 def read_tokenizer_of(run):

@@ -10,11 +10,12 @@ import streamlit as st
 from bert_tf.training.run_folder import find_runs, find_snapshots, read_run
 from ui.session import state
 from ui.shell.limits import ROOT
-from ui.widgets.formatting import count, escape_markdown
+from ui.widgets.formatting import count, escape_markdown, replaced
 
 SHIPPED = ROOT / "assets" / "training"
 #: Pages about one training; a training that is chosen on one of them is chosen on the other too.
 _PAGES = ("training_curves", "time_lapse")
+_SHOWN = "_shown_run"  # in the session: the run that the visitor chose or saw last
 
 
 def folder():
@@ -46,6 +47,7 @@ def chosen_run(known):
 
 def choose_run(name):
     """Choose a run on both pages about a training. Call it only from a callback."""
+    st.session_state[_SHOWN] = name
     for page in _PAGES:
         state.set_setting(f"{page}.run", name, "")
 
@@ -62,7 +64,17 @@ def run_picker(known):
         format_func=_label,
         width=420,
     )
+    _note_replaced(name)
     return known[name]
+
+
+def _note_replaced(name):
+    """Warn that the run called ``name`` is shown in the place of the link's; not of one that was deleted meanwhile."""
+    asked = state.setting(f"{state.view().page}.run", "")
+    if asked == name:
+        st.session_state[_SHOWN] = name
+    elif asked and asked != st.session_state.get(_SHOWN):
+        st.warning(replaced("training", asked, name))
 
 
 def _label(name):

@@ -261,6 +261,32 @@ def bind_setting(name: str, key: str, default, allowed=None, labels=None) -> dic
     return {"key": key, "on_change": pull}
 
 
+def bind_kept(key: str, default, allowed=None) -> dict:
+    """Keyword arguments that bind a widget to a value of this visit, which stands in no link.
+
+    The value is kept while another page is open, where the widget is not drawn.
+
+    Args:
+        key: the widget's key. default: the value before the visitor changes it.
+        allowed: container of the allowed values, as in ``bind_setting``.
+    """
+    place = f"_kept_{key}"
+
+    def kept():
+        value = st.session_state.get(place, default)
+        return value if allowed is None or value in allowed else default
+
+    set_widget(key, kept(), allowed)
+
+    def pull():
+        is_text = isinstance(default, str) and allowed is None
+        value = typed_text(key, kept()) if is_text else st.session_state[key]
+        if value is not None:
+            st.session_state[place] = value
+
+    return {"key": key, "on_change": pull}
+
+
 def _written(value):
     return str(int(value)) if isinstance(value, bool) else str(value)
 

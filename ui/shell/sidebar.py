@@ -7,7 +7,7 @@ from ui.session import directional_models, state, task_models
 from ui.shell import frame
 from ui.shell.view import PRECISIONS
 from ui.widgets import comparison, model_offer
-from ui.widgets.formatting import LANGUAGES, count, escape_markdown, short_count, title
+from ui.widgets.formatting import LANGUAGES, count, replaced, short_count, title
 
 #: Bytes of a parameter below which the weights are stored in fewer than 16 bits.
 _SIXTEEN_BITS = 2
@@ -64,10 +64,7 @@ def _note_replaced(name):
     """Warn that the model called ``name`` is used in the place of the link's, as long as the page shows it."""
     asked, page = st.session_state.get(_ASKED, ("", ""))
     if asked and (page, name) == (state.view().page, state.view().model):
-        st.warning(
-            f"The link asks for the model “{escape_markdown(asked[:60])}”, which is not installed here."
-            f" {title(name)} is used."
-        )
+        st.warning(replaced("model", asked, title(name)))
 
 
 def _label(name, group):

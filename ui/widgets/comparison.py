@@ -9,13 +9,15 @@ import streamlit as st
 from ui.samples.examples import FIRST
 from ui.session import jobs, model_store, runs, state, task_models
 from ui.shell import catalogue
-from ui.widgets.formatting import megabytes, milliseconds, title
+from ui.widgets.formatting import megabytes, milliseconds, replaced, title
 
 RECOMMENDED = ("bert-base-uncased", "bert-large-uncased")
 _LARGE, _SMALL = 24, "bert-small-uncased-embedded"
 _SIZED = re.compile(r"bert-(base|large)-(cased|uncased)(-embedded|-whole-word-masking)?")
 # The settings that name a page's two models in a link if they are not the view's models: snapshots, or the preset pair.
 _PICKED = ("one", "other")
+# In the session: the page of a link, the missing models that it asks for, and the models in their place.
+_ASKED = "_compared_models_of_link"
 
 
 class LockedPerTrace:
@@ -78,6 +80,7 @@ def pickers(installed, page):
         (name, name) of the chosen models or snapshots.
     """
     names = [info.name for info in installed]
+    asked = _take_asked_models(page)
     _set_default_models(installed, names, page)
     offered = [*names, *runs.snapshots()]
     chosen = compared_models(state.view(), page)
@@ -87,9 +90,38 @@ def pickers(installed, page):
         state.set_widget(key, name)
         place = f"{page}.{place}"
         column.selectbox(label, offered, format_func=title, key=key, on_change=_picked, args=(key, field, place, names))
+    note_replaced(page, asked, chosen)
     if chosen[0] == chosen[1]:
         st.caption("Both are the same model.")
     return chosen
+
+
+def _take_asked_models(page):
+    """The names of the two models in the link, "" for none. Unknown ones are removed from the page's settings."""
+    view, known = state.view(), _known()
+    one, other = (view.setting(f"{page}.{place}") or "" for place in _PICKED)
+    for place, name in zip(_PICKED, (one, other)):
+        if name not in known:
+            view = view.with_setting(f"{page}.{place}", None)
+    state.correct_view(settings=view.settings)
+    return one, other or view.other
+
+
+def note_replaced(page, asked, used):
+    """Warn of each model of the link that is not here, as long as the page shows the one that is used in its place.
+
+    Args:
+        page: name of the page. asked: names of the link's models before missing ones were replaced, "" for none.
+        used: names of the models that the page shows.
+    """
+    known = _known()
+    missing = tuple("" if name in known else name for name in asked)
+    if any(missing):
+        st.session_state[_ASKED] = (page, missing, used)
+    asked_page, missing, used_before = st.session_state.get(_ASKED, ("", (), ()))
+    for name, before, now in zip(missing, used_before, used):
+        if name and (asked_page, before) == (page, now):
+            st.warning(replaced("snapshot" if "/" in name else "model", name, title(now)))
 
 
 def second_model_picker(installed, key):

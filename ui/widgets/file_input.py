@@ -98,30 +98,33 @@ def _sample(name):
     return sample_file(name).read_bytes()
 
 
-def uploaded(page, label="A file of texts", types=_TYPES):
+def uploaded(page, label="A file of texts", types=_TYPES, most=None, note=_KEPT):
     """Draw a file uploader; return (name, bytes) of the visitor's file, both empty if there is none.
 
     The file is kept when the visitor opens another page, where the widget is not drawn, until the visitor removes it.
 
     Args:
         page: name of the page. label: of the uploader. types: the allowed endings.
+        most: kilobytes of the largest file; None for the deployment's limit.
+        note: what the page says about the visitor's file after its name.
     """
-    place, key, most = f"_file_{page}", f"w_{page}_upload", state.limits().max_file_kilobytes
+    place, key = f"_file_{page}", f"w_{page}_upload"
+    most = state.limits().max_file_kilobytes if most is None else most
 
     def forget():
         st.session_state.pop(place, None)
 
     # `on_change` follows only a visitor's change of the file, not a change of the page.
-    upload = st.file_uploader(f"{label}, at most {most:,} kB", type=list(types), key=key, on_change=forget)
+    upload = st.file_uploader(f"{label}, at most {most:,.0f} kB", type=list(types), key=key, on_change=forget)
     if upload is not None:
         if upload.size > 1000 * most:
-            st.error(f"The file has {upload.size / 1000:,.0f} kB; at most {most:,} kB are read. Upload a part.")
+            st.error(f"The file has {upload.size / 1000:,.0f} kB; at most {most:,.0f} kB are read. Upload a part.")
             return "", b""
         st.session_state[place] = (upload.name, upload.getvalue())
     name, data = st.session_state.get(place, ("", b""))
-    if data:
+    if name:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            kept = "It comes with the explorer." if is_sample(name, data) else _KEPT
+            kept = "It comes with the explorer." if is_sample(name, data) else note
             caption = f"Read from {escape_markdown(name[:80])}. {kept}"
             st.caption(caption, width="content")
             if upload is None:  # after a change of the page the uploader is empty and has no button to remove the file

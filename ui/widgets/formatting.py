@@ -151,6 +151,19 @@ def escape_markdown(text):
     return f"{_ISOLATE}{escaped}{_END_OF_ISOLATE}" if has_own_direction else escaped
 
 
+def replaced(kind, asked, used):
+    """Two sentences: what a link asks for is not here, and what is used in its place.
+
+    Args:
+        kind: "model", "snapshot" or "training". asked: its name in the link. used: the name that the page shows.
+    """
+    place = "installed here" if kind == "model" else "here"
+    return (
+        f"The link asks for the {kind} “{escape_markdown(asked[:60])}”, which is not {place}. "
+        f"{escape_markdown(used)} is used."
+    )
+
+
 def bold(text):
     """A text as bold Markdown, its characters escaped.
 

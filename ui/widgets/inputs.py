@@ -224,13 +224,18 @@ def warn_truncated(encoding, side_name=""):
         )
 
 
-def warn_cut(sentences):
-    """Draw a warning if so many typed sentences are longer than one may be, so that their ends are left out."""
-    if sentences:
-        verb, end = ("is", "its end is") if sentences == 1 else ("are", "their ends are")
+def warn_cut(texts, tokens=None, noun="sentence"):
+    """Draw a warning if texts are longer than one may be, so that their ends are left out.
+
+    Args:
+        texts: the number of such texts. noun: what a text is called.
+        tokens: the most tokens that the model reads of a text; None if the limit of characters cuts the texts.
+    """
+    if texts:
+        verb, end = ("is", "its end is") if texts == 1 else ("are", "their ends are")
+        most = count(tokens, "token") if tokens else f"{state.limits().max_row_characters:,} characters"
         st.warning(
-            f"{count(sentences, 'sentence')} {verb} longer than {state.limits().max_row_characters:,} characters: "
-            f"{end} left out.",
+            f"{count(texts, noun)} {verb} longer than {most}: {end} left out.",
             icon=":material/content_cut:",
         )
 

@@ -240,12 +240,12 @@ def lines_of(text: str) -> list[str]:
 
 def lines_with_text(text: str) -> list[str]:
     """The lines of a text as `lines_of`, without spaces around them and without those that show nothing."""
-    lines = map(str.strip, lines_of(text))
-    return [line for line in lines if any(map(_shows, line))]
+    return list(filter(shows_text, map(str.strip, lines_of(text))))
 
 
-def _shows(letter):
-    return not letter.isspace() and unicodedata.category(letter) not in ("Cc", "Cf")
+def shows_text(text: str) -> bool:
+    """Whether a text shows anything: not only spaces, control characters and letters without width."""
+    return any(not letter.isspace() and unicodedata.category(letter) not in ("Cc", "Cf") for letter in text)
 
 
 def texts_of_file(path: str) -> tuple[str, ...]:
@@ -404,9 +404,9 @@ def _columns(columns, first, second):
 def _row(number, record, first, second, max_characters):
     """A `TextRow`, or a message about a record that cannot be read."""
     text_a, text_b = record.get(first), record.get(second) if second else None
-    if text_a is None:
+    if first not in record:
         return f"It has no {first!r:.40} (it has: {', '.join(record):.80})."
-    if isinstance(text_a, str) and not text_a.strip():
+    if text_a is None or isinstance(text_a, str) and not text_a.strip():
         return "Its first text is empty."
     for text in (text_a, text_b):
         if text is not None and not isinstance(text, str):

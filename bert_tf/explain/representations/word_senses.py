@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.errors import checked_text
-from bert_tf.explain.datasets.text_rows import lines_of
+from bert_tf.explain.datasets.text_rows import lines_of, shows_text
 from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
 from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 
@@ -159,13 +159,14 @@ def labelled_sentences(lines: Iterable[str]) -> list[tuple[str, str]]:
     Args:
         lines: sequence of str. Each line is a sentence, or "sense | sentence", or the two with a tab between them.
     Returns:
-        list of (sense, sentence) without spaces around them; "" for a missing sense. Empty lines are skipped.
+        list of (sense, sentence) without spaces around them; "" for a missing sense. Lines whose sentence
+            shows nothing are skipped.
     """
     labelled = []
     for line in lines:
         sense, separator, text = line.partition("\t" if "\t" in line else "|")
         sense, text = (sense, text) if separator else ("", line)
-        if text.strip():
+        if shows_text(text):
             labelled.append((sense.strip(), text.strip()))
     return labelled
 
@@ -280,11 +281,13 @@ class Occurrences:
         texts: tuple of int. The index of the text of each occurrence.
         words: tuple of WordSpan. One for each occurrence.
         vectors: np.ndarray. float32 [L+1, W, H], the mean of the word's tokens at every hidden state, 0 the embeddings.
+        cut: int. The number of texts that are longer than the model reads: the word was not looked for in their ends.
     """
 
     texts: tuple
     words: tuple
     vectors: np.ndarray
+    cut: int
 
 
 def occurrences(
@@ -320,7 +323,8 @@ def occurrences(
         matches = [spans[: max(most - start, 0)] for spans, start in zip(matches, before)]
     with_word = [index for index, spans in enumerate(matches) if spans]
     if not with_word:
-        raise WordNotFound(f"The word {word!r:.60} is in none of the {len(texts)} texts.")
+        where = "not in the text" if len(texts) == 1 else f"in none of the {len(texts)} texts"
+        raise WordNotFound(f"The word {word!r:.60} is {where}.")
     text_indices, spans, vectors = [], [], []
     for start in range(0, len(with_word), _TEXTS):
         block = with_word[start : start + _TEXTS]
@@ -332,7 +336,8 @@ def occurrences(
                 spans.append(span)
                 vectors.append([layer[row, list(span.positions)].mean(axis=0) for layer in states])
         report(progress, min(start + _TEXTS, len(with_word)), len(with_word))
-    return Occurrences(tuple(text_indices), tuple(spans), np.array(vectors, np.float32).swapaxes(0, 1))
+    cut = sum(bool(ready.encoding.truncated) for ready in prepared)
+    return Occurrences(tuple(text_indices), tuple(spans), np.array(vectors, np.float32).swapaxes(0, 1), cut)
 
 
 ANALYSIS = Analysis(

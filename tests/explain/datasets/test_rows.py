@@ -156,7 +156,7 @@ def test_the_columns_that_fine_tuning_reads_are_read_here_too():
 
 
 def test_each_row_that_cannot_be_read_is_told():
-    lines = ['{"text": "a"}', "no", '{"foo": 1}', '{"text": 7}', '{"text": " "}']
+    lines = ['{"text": "a"}', "no", '{"foo": 1}', '{"text": 7}', '{"text": " "}', '{"text": null}']
     actual = read_rows("\n".join(lines), "jsonl")
     assert texts(actual) == [(1, "a", None)]
     assert actual.problems == (
@@ -164,6 +164,7 @@ def test_each_row_that_cannot_be_read_is_told():
         (3, "It has no 'text' (it has: foo)."),
         (4, "Its text is not a string but 7."),
         (5, "Its first text is empty."),
+        (6, "Its first text is empty."),
     )
     actual = read_rows("text,label\na,x\n,x\nb\nc,x,y\n", "table")
     assert [row.text_a for row in actual.rows] == ["a"]
