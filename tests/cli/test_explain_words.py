@@ -265,7 +265,7 @@ def test_positions_that_are_alike(record, say, tiny_bert):
     [
         (("meaning", "bank"), "either sentences or --input"),
         (("meaning", " ", "a bank"), "WORD is empty"),
-        (("meaning", "bank", "no such word"), "'bank' is in none"),
+        (("meaning", "bank", "no such word"), "'bank' is not in the text"),
         (("meaning", "bank", "a bank", "--layer", "3"), "no layer 3"),
         (("meaning", "bank", "a bank", "the bank", "--by", "umap"), "UMAP needs at least 5"),
         (("meaning", "bank", "a bank", "--show", "senses"), "no figure 'senses'; it has: points, similarity"),
