@@ -33,7 +33,7 @@ def test_a_file_with_only_a_header_is_refused_before_training(visit, server_home
 
 def test_a_table_with_semicolons_shows_its_rows_and_labels(visit):
     page = visit("/?page=fine_tune").page
-    choose(page, "text;label\n" + "good, many times;yes\nbad;no\n" * 10)
+    choose(page, "text;label\n" + "".join(f"good, many times {n};yes\nbad {n};no\n" for n in range(10)))
     expect(page.get_by_text("20 examples: 16 to learn from, 4 held out.")).to_be_visible()
     expect(page.get_by_text("2 labels, with the number of examples: yes 10 · no 10")).to_be_visible()
     table = page.get_by_test_id("stDataFrame")

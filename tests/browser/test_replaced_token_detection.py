@@ -10,6 +10,7 @@ from bert_tf.explain import replace_and_detect
 from bert_tf.plots.numbers import percent
 from tests.browser.conftest import serving
 from tests.browser.page_reading import too_wide, wait_for_link
+from ui.widgets.formatting import count
 
 expect.set_options(timeout=60_000)  # the machine may be busy
 TEXT = "The river runs through the old city to the sea."
@@ -41,7 +42,7 @@ def expect_game(page, game):
         + (f", original: {game.original_tokens[at]}" if game.replaced[at] else "")
         for at in inside
     ]
-    expect(page.get_by_text(f"It scored {game.false_positives} original tokens as replaced")).to_be_visible()
+    expect(page.get_by_text(f"scored {count(game.false_positives, 'original token')} as replaced")).to_be_visible()
     if game.replaced.any():
         expect(page.get_by_text(f"found {game.true_positives} of {int(game.replaced.sum())}")).to_be_visible()
 

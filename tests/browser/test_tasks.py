@@ -188,7 +188,7 @@ def test_the_heads_that_moved_are_listed(visit, task_home):
 def test_a_file_becomes_a_model_of_the_visitor_s(visit):
     page = visit("/?page=fine_tune").page
     labels = ["good", "bad"] * 30
-    rows = "".join(f"the film was {label} and long,{label}\n" for label in labels)
+    rows = "".join(f"the film {number} was {label} and long,{label}\n" for number, label in enumerate(labels))
     file = {"name": "films.csv", "mimeType": "text/csv", "buffer": f"text,label\n{rows}".encode()}
     with page.expect_response(lambda answer: "upload_file" in answer.url):
         page.locator("input[type=file]").first.set_input_files(file)

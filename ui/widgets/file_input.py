@@ -122,7 +122,7 @@ def uploaded(page, label="A file of texts", types=_TYPES, most=None, note=_KEPT)
             return "", b""
         st.session_state[place] = (upload.name, upload.getvalue())
     name, data = st.session_state.get(place, ("", b""))
-    if name:
+    if name and (note or upload is None):  # without a note the uploader says all of it
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             kept = "It comes with the explorer." if is_sample(name, data) else note
             caption = f"Read from {escape_markdown(name[:80])}. {kept}"
