@@ -18,6 +18,7 @@ _RESIDENT = pathlib.Path("/proc/self/statm")
 _REMEMBERED = 2.0  # seconds
 _FILLED = 10.0  # seconds after which a model that was loaded is in memory
 _LOOK = 0.1  # seconds between two looks of somebody who waits for room
+_TURN = 10.0  # seconds that somebody who goes on without room waits for others who do
 _SHARE = 4  # of the bound a fourth is for the values, however much the process needs besides
 
 
@@ -89,6 +90,7 @@ class MemoryBudget:
         self._lock = threading.RLock()
         self._holders: weakref.WeakSet = weakref.WeakSet()
         self._reserved = 0
+        self._without_room: list[int] = []  # threads that took more bytes than there was room for
 
     def add(self, holder: Any) -> None:
         """Count the bytes of ``holder`` until nothing else refers to it."""
@@ -130,25 +132,38 @@ class MemoryBudget:
     def room(self, size: int, waits: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Make room for ``size`` more bytes, which are taken in this block: nobody else is given the same room.
 
+        Those who no longer wait take the bytes without room, one after the other: all at once they would take several
+        times what is missing.
+
         Args:
             size: int. The bytes.
             waits: callable () -> whether to wait and look again. It is called while there is no room, without a lock.
         """
-        taken, goes_on = False, True
+        taken, is_beyond, thread = False, False, threading.get_ident()
+        until: float | None = None  # when this thread goes on, whatever others have taken; None while it waits for room
         try:
             while not taken:
                 with self._lock:
                     dropped, has_room = self._drop(size)
-                    taken = has_room or not size or not goes_on
+                    if size and not has_room and until is not None:
+                        is_beyond = not set(self._without_room) - {thread} or time.monotonic() >= until
+                    taken = has_room or not size or is_beyond
                     self._reserved += size if taken else 0
+                    self._without_room += [thread] if is_beyond else []
                 for holder in dropped:
                     holder.after_drops()
-                if not taken and (goes_on := waits()):
-                    time.sleep(_LOOK)
+                if not taken:
+                    goes_on = waits()
+                    if goes_on or until is not None:
+                        time.sleep(_LOOK)
+                    else:
+                        until = time.monotonic() + _TURN
             yield
         finally:
             with self._lock:
                 self._reserved -= size if taken else 0
+                if is_beyond:
+                    self._without_room.remove(thread)
 
     def drop_all(self) -> None:
         """Drop the values of all holders."""

@@ -181,6 +181,45 @@ def test_room_is_waited_for_while_others_use_the_models_that_take_it(monkeypatch
         assert budget._reserved == 50  # whoever left or was interrupted has given the room back
 
 
+def test_those_who_go_on_without_room_go_one_after_the_other(monkeypatch):
+    monkeypatch.setattr(memory_budget, "_LOOK", 0.01)
+    budget, inside, most = MemoryBudget(100), [], []
+
+    def take(number):
+        with budget.room(150, lambda: False):
+            inside.append(number)
+            most.append(len(inside))
+            with budget.room(150, lambda: False):  # its own bytes are none of the others'
+                time.sleep(0.05)
+            inside.remove(number)
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert most == [1] * 4 and budget._reserved == 0 and budget._without_room == []
+
+
+def test_whoever_goes_on_without_room_waits_for_no_endless_one(monkeypatch):
+    monkeypatch.setattr(memory_budget, "_LOOK", 0.01)
+    monkeypatch.setattr(memory_budget, "_TURN", 0.1)
+    budget, ends = MemoryBudget(100), threading.Event()
+
+    def endless():
+        with budget.room(150, lambda: False):
+            ends.wait(30)
+
+    thread = threading.Thread(target=endless)
+    thread.start()
+    while not budget._without_room:
+        time.sleep(0.01)
+    with budget.room(150, lambda: False):
+        assert budget._reserved == 300
+    ends.set()
+    thread.join(30)
+
+
 def test_a_job_that_waits_for_room_can_be_stopped(monkeypatch):
     budget = MemoryBudget(60)
     store = ModelStore(budget, lambda name, precision: Bert(types.SimpleNamespace(held_bytes=40, bytes_to_build=60)))
