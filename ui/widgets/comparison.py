@@ -98,8 +98,9 @@ def pickers(installed, page):
 
 def _take_asked_models(page):
     """The names of the two models in the link, "" for none. Unknown ones are removed from the page's settings."""
-    view, known = state.view(), _known()
+    view = state.view()
     one, other = (view.setting(f"{page}.{place}") or "" for place in _PICKED)
+    known = _known() if one or other else ()
     for place, name in zip(_PICKED, (one, other)):
         if name not in known:
             view = view.with_setting(f"{page}.{place}", None)
@@ -114,8 +115,9 @@ def note_replaced(page, asked, used):
         page: name of the page. asked: names of the link's models before missing ones were replaced, "" for none.
         used: names of the models that the page shows.
     """
-    known = _known()
-    missing = tuple("" if name in known else name for name in asked)
+    missing = tuple("" if name in used else name for name in asked)
+    known = _known() if any(missing) else ()  # it reads folders
+    missing = tuple("" if name in known else name for name in missing)
     if any(missing):
         st.session_state[_ASKED] = (page, missing, used)
     asked_page, missing, used_before = st.session_state.get(_ASKED, ("", (), ()))

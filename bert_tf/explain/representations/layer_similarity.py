@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bert_tf.inference.bert import Bert
     from bert_tf.inference.trace import Trace
 
+_DRAWS = 5  # shuffles of `chance_similarity`
 #: Reading stops after this many words: each layer of both models needs a number for every pair of words.
 MIN_WORDS = 600
 #: Canonical correlations need at least this many words for each direction of a layer: with as many directions as words
@@ -148,14 +149,16 @@ def compare_traces(traces_a: Sequence[Trace], traces_b: Sequence[Trace], measure
     Raises:
         As `layer_similarity`.
     """
+    function = _function(measure)
+    states_a, states_b = _states(traces_a, traces_b)
     return LayerSimilarity(
         model_a=traces_a[0].model,
         model_b=traces_b[0].model,
         measure=measure,
-        similarity=layer_similarity(traces_a, traces_b, measure=measure),
-        chance_similarity=chance_similarity(traces_a, traces_b, measure),
+        similarity=function(states_a, states_b),
+        chance_similarity=_by_chance(function, states_a, states_b),
         texts=len(traces_a),
-        words=_states(traces_a, traces_b)[0].shape[1],
+        words=states_a.shape[1],
     )
 
 
@@ -219,7 +222,7 @@ def layer_similarity(
 
 
 def chance_similarity(
-    traces_a: Trace | Iterable[Trace], traces_b: Trace | Iterable[Trace], measure: str = "cka", draws: int = 5
+    traces_a: Trace | Iterable[Trace], traces_b: Trace | Iterable[Trace], measure: str = "cka", draws: int = _DRAWS
 ) -> float:
     """The similarity of the two models' last layers by chance: the words of one model are shuffled.
 
@@ -231,8 +234,13 @@ def chance_similarity(
     Raises:
         As `layer_similarity`.
     """
-    last_a, last_b = (states[-1:] for states in _states(traces_a, traces_b))
-    rng, function = np.random.default_rng(0), _function(measure)
+    function = _function(measure)
+    states_a, states_b = _states(traces_a, traces_b)
+    return _by_chance(function, states_a, states_b, draws)
+
+
+def _by_chance(function, states_a, states_b, draws=_DRAWS):
+    last_a, last_b, rng = states_a[-1:], states_b[-1:], np.random.default_rng(0)
     return float(np.mean([function(last_a, last_b[:, rng.permutation(last_b.shape[1])])[0, 0] for _ in range(draws)]))
 
 
