@@ -169,7 +169,7 @@ def test_layer_likeness_of_a_text_that_the_models_cut_says_so(open_app):
 def test_a_likeness_of_zero_has_no_sign(open_app, monkeypatch):
     from bert_tf.explain.representations import layer_similarity
 
-    monkeypatch.setattr(layer_similarity, "layer_similarity", lambda *_, **__: np.full((4, 3), -0.001))
+    monkeypatch.setattr(layer_similarity, "linear_cka", lambda *_, **__: np.full((4, 3), -0.001))
     assert "of tiny-uncased: 0.00." in page_text(run_until_done(open_app(page="layer_similarity"))).replace("\\", "")
 
 
