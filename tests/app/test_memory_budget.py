@@ -751,9 +751,12 @@ def test_visitors_who_have_gone_may_come_back_for_a_hundred_seconds_also_if_the_
     for now.seconds in (61, 99):
         visits.look()
         assert not closed and not left
+    assert not visits.have_left()
     now.seconds = 100
     visits.look()
-    assert closed == ["a"] and left == [100]
+    assert closed == ["a"] and left == [100] and visits.have_left()
+    visits.note("b")
+    assert not visits.have_left()
 
 
 def test_a_session_that_has_ended_is_closed_earlier_where_memory_is_needed(monkeypatch):

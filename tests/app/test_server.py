@@ -9,8 +9,11 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from ui.server import restart
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 240
@@ -36,19 +39,38 @@ with connect(f"ws://127.0.0.1:{port}/_stcore/stream", subprotocols=["streamlit"]
 """
 
 
+#: A server that holds too much for its liking, and to which each visit has ended as soon as its tab is closed.
+IMPATIENT = """
+import sys
+from streamlit.web.cli import main
+from ui.server import restart
+from ui.session import memory_budget
+
+memory_budget._LOOK, memory_budget._LEFT, restart._LOOK, restart._GROWN = 0.1, 0.1, 0.1, 0.0
+Visits = memory_budget.Visits
+memory_budget.Visits = lambda seconds, *others: Visits(0.1, *others)
+sys.exit(main())
+"""
+
+
 @pytest.fixture
 def server(explorer_home, tmp_path):
     """A server that has just started, and its port."""
+    with started(["-m", "streamlit"], tmp_path / "log") as process_and_port:
+        yield process_and_port
+
+
+@contextlib.contextmanager
+def started(program, log):
+    """The process of a server, and its port, when it answers."""
     with socket.socket() as free_port:
         free_port.bind(("127.0.0.1", 0))
         port = free_port.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--server.headless", "true"], cwd=ROOT, env=dict(os.environ), stdout=log, stderr=log
-        )
+    command = [sys.executable, *program, "run", "app.py", "--server.port", str(port), "--server.headless", "true"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=output, stderr=output)
     try:
-        _wait_for(port, process, tmp_path / "log")
+        _wait_for(port, process, log)
         yield process, port
     finally:
         process.kill()
@@ -86,6 +108,55 @@ def test_a_server_with_a_visitor_ends_within_seconds_of_a_signal(server):
         process.wait(PATIENCE)
         seconds = time.monotonic() - messages
     assert process.returncode == 0 and seconds < MOST, seconds
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the memory of a process is read as Linux tells it")
+def test_a_server_starts_anew_when_its_visitors_have_gone(explorer_home, tmp_path, monkeypatch):
+    (tmp_path / "limits.toml").write_text("[cache]\nrestart = true\n")
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "limits.toml"))
+    log = tmp_path / "log"
+    with started(["-c", IMPATIENT], log) as (process, port):
+        for times in (1, 2):
+            with visitor(port, query="page=guide") as (_, types):
+                assert "delta" in types
+                assert log.read_text().count("the server starts anew") == times - 1
+            end = time.monotonic() + PATIENCE
+            while log.read_text().count("http://localhost") <= times:
+                assert process.poll() is None and time.monotonic() < end, log.read_text()
+                time.sleep(0.1)
+            _wait_for(port, process, log)
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+    assert log.read_text().count("the server starts anew") == 2
+
+
+@pytest.mark.parametrize(
+    "megabytes, left, connected, downloads, trainings, restarts",
+    [
+        (111, True, False, [], 0, True),
+        (110, True, False, [], 0, False),
+        (111, False, False, [], 0, False),
+        (111, True, True, [], 0, False),
+        (111, True, False, ["bert"], 0, False),
+        (111, True, False, [], 1, False),
+    ],
+)
+def test_a_server_that_is_in_use_or_has_not_grown_does_not_start_anew(
+    monkeypatch, megabytes, left, connected, downloads, trainings, restarts
+):
+    state = "ONE_OR_MORE_SESSIONS_CONNECTED" if connected else "NO_SESSIONS_CONNECTED"
+    for name, value in {
+        "resident_bytes": lambda: megabytes,
+        "memory_budget.visitors_have_left": lambda: left,
+        "Runtime": SimpleNamespace(instance=lambda: SimpleNamespace(state=restart.RuntimeState[state])),
+        "downloads.shared_downloads": lambda: SimpleNamespace(running=lambda: downloads),
+        "training_jobs.running": lambda: trainings,
+    }.items():
+        monkeypatch.setattr(f"ui.server.restart.{name}", value)
+    started_anew = []
+    monkeypatch.setattr(restart, "_restart", lambda: started_anew.append(1))
+    restart._restart_if_grown(100)
+    assert bool(started_anew) == restarts
 
 
 STUCK = """

@@ -27,7 +27,7 @@ def soak(rng, count, home, args):
 
     use_shipped_models(home)
     with open(home / "limits.toml", "a") as limits:
-        limits.write(f"[cache]\nidle_minutes = {_IDLE_MINUTES}\n")
+        limits.write(f"[cache]\nidle_minutes = {_IDLE_MINUTES}\nrestart = true\n")
     models, links, defects, times = shipped_models(), queue.SimpleQueue(), [], []
     for number in range(count):
         a, b = rng.choice(_TEXTS)

@@ -11,7 +11,7 @@ from streamlit import net_util
 from streamlit.runtime.pages_manager import PagesManager
 
 from bert_tf.startup import lean_tensorflow
-from ui.server import shutdown
+from ui.server import restart, shutdown
 from ui.session import memory_budget
 
 _log = logging.getLogger("explorer")
@@ -72,3 +72,5 @@ def _prepare():
         for info in model_store.installed()[:1]:
             with contextlib.suppress(OSError, ValueError):  # the first visitor gets the message
                 model_store.shared_model(info.name, state.limits().precision)
+    if state.limits().restart:
+        restart.watch()

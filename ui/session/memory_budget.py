@@ -82,11 +82,13 @@ class Visits:
         self._left, self._close, self._is_here, self._clock = left, close, is_here, clock
         # When each session was last here, and the last of all.
         self._sessions, self._last, self._lock = {}, None, threading.Lock()
+        self._have_left = False
 
     def note(self, session):
         """A session runs a page."""
         with self._lock:
             self._sessions[session] = self._last = self._clock()
+            self._have_left = False
 
     def oldest(self):
         """When the session was here that has ended first of all; None if none may be closed yet."""
@@ -106,6 +108,11 @@ class Visits:
         until = self._clock() - _LEFT_IN_NEED
         ended = [(last, session) for session, last in self._sessions.items() if last <= until]
         return next((session for _, session in sorted(ended) if not self._is_here(session)), None)
+
+    def have_left(self):
+        """Whether ``left`` was called, and nobody has come since."""
+        with self._lock:
+            return self._have_left
 
     def after_drops(self):
         """The server closes sessions a moment later."""
@@ -131,6 +138,8 @@ class Visits:
             self._close(session)
         if all_left:
             self._left()
+            with self._lock:
+                self._have_left = self._last is None
 
 
 def call_every(seconds, function, name):
@@ -153,6 +162,11 @@ def _visits() -> Visits:
     memory_budget().add(visits)
     call_every(_LOOK, visits.look, "visits")
     return visits
+
+
+def visitors_have_left() -> bool:
+    """Whether all visitors have gone, and what this server held for them was dropped."""
+    return _visits().have_left()
 
 
 _give_back_later = allocator.GiveBackLater(3.0)

@@ -42,6 +42,7 @@ class Limits:
     max_megabytes: int = 2_000
     max_session_megabytes: int = 256
     idle_minutes: int = 10
+    restart: bool = False
     max_masks: int = 32
     max_top_k: int = 20
     max_jobs: int = 2
@@ -75,7 +76,14 @@ class Limits:
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
     "models": ("default", "precision", "offered", "download", "repositories", "warm", "tensorflow"),
-    "cache": ("max_map_megabytes", "max_megabytes", "max_session_megabytes", "max_snapshot_megabytes", "idle_minutes"),
+    "cache": (
+        "max_map_megabytes",
+        "max_megabytes",
+        "max_session_megabytes",
+        "max_snapshot_megabytes",
+        "idle_minutes",
+        "restart",
+    ),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
     "training": (
