@@ -274,7 +274,7 @@ def test_the_scripts_of_a_document_are_there():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", sorted({script for _, script, options in script_calls() if options}))
+@pytest.mark.parametrize("script", sorted({script for _, script, _ in script_calls()}))
 def test_a_script_takes_the_options_that_a_document_gives_it(script, monkeypatch, capsys):
     """Benchmarks and recipes take hours; what they print stands in the documents."""
     monkeypatch.setattr(sys, "argv", [str(ROOT / script), "--help"])
