@@ -203,7 +203,8 @@ def chromium():
     """Starts the installed Chromium without a graphics card and yields Playwright's browser."""
     from playwright.sync_api import sync_playwright
 
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
+    path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         raise SystemExit("There is no Chromium on the PATH: apt-get install chromium.")
     switches = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

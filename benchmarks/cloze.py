@@ -6,6 +6,7 @@ Prints a Markdown table with the five most probable words of each model; words t
 sentences were written for this project before any model was tested on them.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -55,9 +56,12 @@ SENTENCES = {
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL")
+    names = parser.parse_args().models
     import bert_tf
 
-    models = [bert_tf.load(name) for name in sys.argv[1:] or MODELS]
+    models = [bert_tf.load(name) for name in names]
     hits = {bert.name: {} for bert in models}
     for kind, sentences in SENTENCES.items():
         print(f"\n## {kind}\n\n| sentence | {' | '.join(bert.name for bert in models)} |")

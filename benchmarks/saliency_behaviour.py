@@ -9,6 +9,7 @@ relevance of the biases, the spread of LIME over three runs, and how HotFlip's e
 that the model computes. It takes about a quarter of an hour on two cores.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def word_scores(saliency):
 
 def main():
     """Measure and print."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     import bert_tf
     from bert_tf.explain import lime, mask_target, saliency
 

@@ -7,6 +7,7 @@ explorer are changed in the files. For each proxy it prints the address of the p
 on the page, and the status of an upload above the bound of the file.
 """
 
+import argparse
 import http.client
 import os
 import shutil
@@ -29,6 +30,10 @@ HOST = "bert.example.org"  # in the browser, this machine; the explorer lets eve
 
 def main():
     """Start the explorer and both proxies, and visit."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    missing = [program for program in ("nginx", "caddy") if shutil.which(program) is None]
+    if missing or _chromium() is None:
+        raise SystemExit(f"Not on the PATH: {', '.join(missing) or 'a Chromium'}.")
     with tempfile.TemporaryDirectory() as folder:
         folder, ports = Path(folder), {name: _free_port() for name in ("explorer", "nginx", "caddy")}
         explore = ["explore", "--public", "--no-browser", "--base-path", "bert", "--port", str(ports["explorer"])]
@@ -80,7 +85,7 @@ def visit(name, address):
     """Open a link in a browser that trusts Caddy's own certificate; fails if no prediction appears in two minutes."""
     with sync_playwright() as playwright:
         options = ["--no-sandbox", f"--host-resolver-rules=MAP {HOST} 127.0.0.1"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
+        browser = playwright.chromium.launch(executable_path=_chromium(), args=options)
         page = browser.new_context(ignore_https_errors=True).new_page()
         sockets, failed = [], []
         page.on("websocket", lambda socket: sockets.append(socket.url))
@@ -91,6 +96,10 @@ def visit(name, address):
         assert sockets and all(url.startswith(address.replace("http", "ws") + "/bert/") for url in sockets)
         assert not failed
         browser.close()
+
+
+def _chromium():
+    return shutil.which("chromium") or shutil.which("chromium-headless-shell")
 
 
 def _upload(server):

@@ -14,7 +14,7 @@ from bert_tf.cli import COMMANDS, PROG, argument_parser
 from bert_tf.files import explorer_folder
 from ui.samples.glossary import TERMS
 from ui.shell import catalogue
-from ui.shell.page import GROUPS
+from ui.shell.page import SECTIONS
 
 _MARK = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
 
@@ -49,11 +49,11 @@ def filled(text):
 
 
 def pages():
-    """A section for each group of pages, with a row for each page."""
+    """A section for each one of the sidebar, with a row for each page."""
     parts = []
-    for group in GROUPS:
-        rows = [(page.title, page.question, page.summary) for page in catalogue.pages().values() if page.group == group]
-        parts.append(f"### {group}\n\n{_table(('page', 'question', 'what it does'), rows)}")
+    for section, groups in SECTIONS.items():
+        rows = [(one.title, one.question, one.summary) for one in catalogue.pages().values() if one.group in groups]
+        parts.append(f"### {section}\n\n{_table(('page', 'question', 'what it does'), rows)}")
     return "\n\n".join(parts)
 
 

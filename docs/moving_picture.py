@@ -1,5 +1,6 @@
 """Take the README's moving picture again: python docs/moving_picture.py. Needs Chromium and requirements-dev.txt."""
 
+import argparse
 import io
 import urllib.parse
 
@@ -23,6 +24,7 @@ _SIZE = (960, 600)
 
 def main():
     """Writes ``assets/screenshots/tour.webp``, one frame for each view."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     frames = []
     with chromium() as browser, explorer() as address:
         page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")

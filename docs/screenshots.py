@@ -1,5 +1,6 @@
 """Take the documents' pictures again: python docs/screenshots.py. Needs Chromium and requirements-dev.txt."""
 
+import argparse
 import pathlib
 import sys
 import urllib.parse
@@ -27,6 +28,7 @@ _DONE = "() => document.querySelector('.stApp')?.dataset.testScriptState === 'no
 
 def main():
     """Writes one PNG file for each picture."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with chromium() as browser, explorer() as address:
         for name, (link, width, height, scheme) in PICTURES.items():
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)

@@ -9,7 +9,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _PROGRAMS = (["python", "-m", "bert_tf"], ["bert-tf"])
-_SCRIPT = re.compile(r"python ((?:benchmarks|recipes|deploy)/\w+\.py)([^`]*)")
+_SCRIPT = re.compile(r"python ((?:benchmarks|recipes|deploy|docs)/\w+\.py)([^`]*)")
 
 
 def blocks(text, *languages):

@@ -185,6 +185,7 @@ def test_the_kubernetes_manifest_fits_the_image_and_itself():
     health = re.search(rf"localhost:{port}(/[\w/]+)", of_the_dockerfile("HEALTHCHECK"))[1]
     for probe in ("readinessProbe", "livenessProbe"):
         assert container[probe]["httpGet"] == {"path": health, "port": port}
+        assert f"--timeout={container[probe]['timeoutSeconds']}s" in of_the_dockerfile("HEALTHCHECK")
     user = pod["spec"]["securityContext"]["runAsUser"]
     assert any(f"--uid {user} {of_the_dockerfile('USER')}" in run for word, run in STEPS if word == "RUN")
     labels, service = pod["metadata"]["labels"], parts["Service"]

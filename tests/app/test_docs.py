@@ -49,3 +49,15 @@ def test_the_documents_name_the_pages_as_the_sidebar_does():
     named = {name for text in texts for name in re.findall(r"\*([A-Z][\w ]+: [A-Z][^*.]+)\.?\*", text)}
     named = {name for name in named if name.partition(":")[0] in {*SECTIONS, *GROUPS}}
     assert len(named) > 10 and named <= {page.full_title for page in pages().values()}
+
+
+def test_the_list_of_pages_has_the_sections_of_the_sidebar(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import generated
+
+    parts = re.split(r"^### (.+)\n", generated.pages(), flags=re.MULTILINE)
+    listed = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert list(listed) == list(SECTIONS)
+    for page in pages().values():
+        (section,) = (name for name, groups in SECTIONS.items() if page.group in groups)
+        assert f"\n| {page.title} |" in listed[section]

@@ -26,7 +26,7 @@ PARTS = {
     "soak": ("soak", 1000, "a page shows an exception, or more memory than --megabytes"),
     "monkey": ("browser", None, "a console error, an error of the program, or more memory than --megabytes"),
 }
-#: What the server may hold: `max_megabytes` of explorer.toml and what docs/explanation/reliability.md says to add.
+#: What the server may hold: `max_megabytes` of explorer.toml and 600 MB more.
 _MEGABYTES = 2600
 
 

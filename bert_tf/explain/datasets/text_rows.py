@@ -94,7 +94,7 @@ class TextRows:
 
 
 def file_kind(name: str) -> str:
-    """The kind of a file, from its name: "jsonl", "table" (.csv, .tsv), "conllu" or "text"."""
+    """The kind of a file, from its name: "jsonl" (also .ndjson), "table" (.csv, .tsv), "conllu" or "text"."""
     ending = name.lower().rpartition(".")[2]
     kinds = {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "table", "tsv": "table", "conllu": "conllu"}
     return kinds.get(ending, "text")
