@@ -1,5 +1,6 @@
 """The files that `predict --input` reads: tables and texts as `features` does; what is wrong with them is said once."""
 
+import csv
 import json
 
 import pytest
@@ -133,6 +134,32 @@ def test_a_pipeline_says_it_once_too(tasks, tmp_path):
     (tmp_path / "in.csv").write_text("own\na cat\n")
     with pytest.raises(ValueError, match="no column with the text"):
         next(TaskJob(str(tasks / "classes")).rows(str(tmp_path / "in.csv")))
+
+
+def rows_of_table(tasks, source, *options):
+    """The rows of the table that the random classifier writes for a file, whose exit code is 0."""
+    output = source.with_name("out.csv")
+    argv = ["predict", "--model", tasks / "classes", "--input", source, "--output", output, "--quiet", *options]
+    assert main([*map(str, argv)]) == 0
+    return list(csv.DictReader(output.open(encoding="utf-8", newline="")))
+
+
+def test_a_table_says_what_was_cut_of_a_later_row(tasks, tmp_path, capsys):
+    (tmp_path / "in.csv").write_text(f"text\na cat\n{'a cat ' * 300}\n")
+    whole, cut = rows_of_table(tasks, tmp_path / "in.csv")
+    assert whole["truncated"] == "" and json.loads(cut["truncated"])["tokens_a"] > 0
+    assert list(whole)[-2:] == ["truncated", "error"] and not capsys.readouterr().err
+
+
+def test_keys_of_later_rows_that_a_table_has_no_columns_for_are_named(tasks, tmp_path, capsys):
+    (tmp_path / "in.jsonl").write_text('{"text": "a cat"}\n{"id": 7, "text": "a dog"}\n{"id": 8, "text": "far"}\n')
+    assert [row["text"] for row in rows_of_table(tasks, tmp_path / "in.jsonl")] == ["a cat", "a dog", "far"]
+    assert "out.csv has the columns of the first answered row; of later rows 'id' is not in it." in (
+        capsys.readouterr().err
+    )
+    (tmp_path / "in.jsonl").write_text('{"text": "a cat", "id": null}\n{"id": 7, "text": "a dog"}\n')
+    assert [row["id"] for row in rows_of_table(tasks, tmp_path / "in.jsonl")] == ["", "7"]
+    assert not capsys.readouterr().err
 
 
 def test_blank_lines_of_a_task_and_of_vectors_are_counted(tasks, tiny_folder, tmp_path, capsys):

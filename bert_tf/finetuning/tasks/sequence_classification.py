@@ -55,6 +55,7 @@ class SequenceClassification(Task):
     """Sentence and pair classification, and regression."""
 
     task = "classify"
+    sometimes = ("truncated",)
 
     def add_reading_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--glue", metavar="NAME", help=f"the file is one of GLUE's: {', '.join(GLUE)}")

@@ -72,12 +72,14 @@ class Task:
         several: bool. Whether the token ids of an example are [C, t], C texts of t tokens that are read one by one.
         has_weights: bool. Whether the head has weights.
         length: int. The default number of tokens that an input is cut to.
+        sometimes: tuple of str. The keys that only some of the predictions have.
     """
 
     task = ""
     several = False
     has_weights = True
     length = 128
+    sometimes: tuple[str, ...] = ()
 
     def add_reading_arguments(self, parser: ArgumentParser) -> None:
         """Adds the options for reading a file, for training, evaluation and prediction."""
