@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, TaskJob
 from bert_tf.cli import main
+from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentences
 from tests.app.random_task_models import save_tasks
 
 TEXTS = ["the [MASK] sat", 'a "small" cat, [MASK]']
@@ -134,6 +135,27 @@ def test_a_pipeline_says_it_once_too(tasks, tmp_path):
     (tmp_path / "in.csv").write_text("own\na cat\n")
     with pytest.raises(ValueError, match="no column with the text"):
         next(TaskJob(str(tasks / "classes")).rows(str(tmp_path / "in.csv")))
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("in.csv", "Text,SENTENCE2\nthe cat,it ran\n"),
+        ("in.csv", "text_a,text,text_b,text2\nother,the cat,other,it ran\n"),
+        ("in.jsonl", '{"Sentence1": "the cat", "text2": "it ran"}\n'),
+        ("in.jsonl", '{"text": null, "text_a": "the cat", "text_b": "it ran"}\n'),
+    ],
+)
+def test_a_classifier_finds_the_texts_as_its_training_did(name, text, tasks, tmp_path, capsys):
+    (tmp_path / name).write_text(text)
+    if "null" not in text:
+        (example,) = read_sentences(tmp_path / name, ColumnLayout(), labelled=False)
+        assert (example.text_a, example.text_b) == ("the cat", "it ran")
+    model = str(tasks / "pairs")
+    assert main(["predict", "--model", model, "--input", str(tmp_path / name), "--quiet"]) == 0
+    actual = json.loads(capsys.readouterr().out)
+    assert main(["predict", "--model", model, "the cat", "it ran", "--json"]) == 0
+    assert actual == json.loads(capsys.readouterr().out)
 
 
 def rows_of_table(tasks, source, *options):
