@@ -240,10 +240,9 @@ class FeaturesJob(Job):
             yield number, (example.text_a, example.text_b)
 
     def row(self, record: dict[str, Any]) -> Any:
-        first, second = self.text_column or "text_a", self.text2_column or "text_b"
-        if first not in record:
-            raise InputError(f"There is no column {first!r}; the columns are {', '.join(record):.160}.")
-        return record[first], record.get(second)
+        layout = ColumnLayout(self.text_column, self.text2_column)
+        first, second, _ = find_columns("The row", record, layout, labelled=False)
+        return record[first], record[second] if second else None
 
     def answering(self) -> Answering:
         from bert_tf.inference.sentence_vectors import sentence_vectors
