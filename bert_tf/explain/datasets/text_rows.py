@@ -94,10 +94,11 @@ class TextRows:
 
 
 def file_kind(name: str) -> str:
-    """The kind of a file, from its name: "jsonl", "table" (.csv, .tsv), "conllu" or "text"."""
+    """The kind of a file, from its name: "jsonl" (.jsonl, .ndjson, .json), "table" (.csv, .tsv, .tab), "conllu" or
+    "text"."""
     ending = name.lower().rpartition(".")[2]
-    kinds = {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "table", "tsv": "table", "conllu": "conllu"}
-    return kinds.get(ending, "text")
+    kinds = {**dict.fromkeys(("jsonl", "ndjson", "json"), "jsonl"), **dict.fromkeys(("csv", "tsv", "tab"), "table")}
+    return {**kinds, "conllu": "conllu"}.get(ending, "text")
 
 
 def read_rows(

@@ -103,13 +103,9 @@ def test_a_file_without_texts_is_refused_with_a_sentence(data, kind, says):
 
 
 def test_the_kind_follows_from_the_name():
-    assert [file_kind(name) for name in ("a.CSV", "b.tsv", "c.jsonl", "d.txt", "e")] == [
-        "table",
-        "table",
-        "jsonl",
-        "text",
-        "text",
-    ]
+    kinds = {"a.CSV": "table", "b.tsv": "table", "c.jsonl": "jsonl", "d.txt": "text", "e": "text"}
+    kinds |= {"f.json": "jsonl", "g.ndjson": "jsonl", "h.tab": "table"}
+    assert {name: file_kind(name) for name in kinds} == kinds
 
 
 def test_one_word_of_a_row_is_hidden_always_the_same_and_never_a_comma(tiny_bert):
