@@ -93,6 +93,24 @@ def test_json_lines_are_not_written_under_the_name_of_a_table(ending, tmp_path, 
     assert "JSON lines" in sentence and ".jsonl" in sentence and str(output) in sentence
 
 
+@pytest.mark.parametrize(
+    "name, options", [("in.txt", ()), ("in.jsonl", ()), ("in.csv", ("--format", "lines")), ("in.txt", ("features",))]
+)
+def test_columns_of_a_file_that_has_none_are_refused(name, options, tasks, tmp_path, tiny_folder, capsys):
+    (tmp_path / name).write_text("7\tthe [MASK]\n")
+    reading = ["--input", str(tmp_path / name), "--columns", "id,text", "--text-column", "text", *options]
+    models = [str(tiny_folder)] if name == "in.txt" else [str(tiny_folder), str(tasks / "classes")]
+    command = ["predict"]
+    if "features" in options:
+        command, reading = ["features", "--output", str(tmp_path / "out.npy")], reading[:-1]
+    for model in models:
+        assert main([*command, "--model", model, *reading]) == 2
+        captured = capsys.readouterr()
+        read_as = "JSON lines" if name == "in.jsonl" else "a text on each line"
+        assert f"{name} is read as {read_as}, where --columns has no effect: leave it out" in captured.err
+        assert not captured.out
+
+
 def test_options_of_a_file_without_a_file_are_refused(tiny_folder, capsys):
     assert main(["predict", "the [MASK]", "--model", str(tiny_folder), "--text-column", "x"]) == 2
     assert "--text-column goes with --input FILE" in capsys.readouterr().err

@@ -79,6 +79,16 @@ def table_format(path: str | Path, name: str | None = None) -> str:
     return FORMATS[ending]
 
 
+def refuse_columns(path: str | Path, kind: str | None, columns: Sequence[str] | None) -> None:
+    """Raises DataError if columns are named for a file without any: one of format "lines" or "jsonl"."""
+    read_as = {"lines": "a text on each line", "jsonl": "JSON lines"}.get(kind or "")
+    if columns and read_as:
+        raise DataError(
+            f"{path} is read as {read_as}, where --columns has no effect: leave it out, or give --format csv or tsv if "
+            "the file is a table."
+        )
+
+
 def delimiter_of(header: str) -> str:
     """The delimiter of a CSV file: of comma, semicolon and tab the one that its header line has most of."""
     return max(",;\t", key=header.count)
@@ -192,6 +202,7 @@ def records_or_errors(
         yield from _of_lines(path, lambda number, line: {column: line.rstrip("\r\n")}, blank)
         return
     kind = table_format(path, kind)
+    refuse_columns(path, kind, columns)
     if kind == "jsonl":
         yield from _of_lines(path, lambda number, line: _json_record(path, number, line), blank)
         return

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import DataError, TaskError
-from bert_tf.finetuning.data.tables import FORMATS, column_names, records_or_errors
+from bert_tf.finetuning.data.tables import FORMATS, column_names, records_or_errors, refuse_columns
 from bert_tf.finetuning.tasks.head_formulas import dense_shapes, prediction_shapes
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class Task:
         """
         columns = column_names(getattr(options, "columns", None))
         kind = getattr(options, "format", None)
+        refuse_columns(path, kind, columns)
         return records_or_errors(path, kind, ("text",) if kind == "lines" else columns, blank)
 
     def checked_records(
