@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError, InputError
 from bert_tf.finetuning.data.sentence_examples import TEXT2_COLUMNS, TEXT_COLUMNS, ColumnLayout, find_columns
-from bert_tf.finetuning.data.tables import records_or_errors, refuse_columns
+from bert_tf.finetuning.data.tables import open_lines, records_or_errors, refuse_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -287,7 +287,7 @@ def _refuse_json(path, line):
 
 
 def _lines(path):
-    with open(path, "rb") as file:
+    with open_lines(path) as file:
         yield from file
 
 

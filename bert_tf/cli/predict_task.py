@@ -7,6 +7,7 @@ import json
 import sys
 from collections import deque
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from bert_tf.batch_jobs.jobs import TaskJob, answer_line
@@ -17,7 +18,7 @@ from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.render import bar, cut_note, percent, table
 from bert_tf.cli.shared.runner_options import run_on_runner
 from bert_tf.errors import InputError
-from bert_tf.finetuning.data.tables import BlankLines, table_format
+from bert_tf.finetuning.data.tables import FORMATS, BlankLines, table_format
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import READING, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
@@ -114,6 +115,11 @@ def _predict_file(args):
     as_csv = False
     if args.output not in (None, "-"):
         refuse_no_file(args.output)
+        if Path(args.output).suffix.lower() not in FORMATS:
+            raise InputError(
+                "The predictions are written as .csv, .tsv or .jsonl: end the name of --output so, not as in "
+                f"{original_path(args.output)}."
+            )
         as_csv = table_format(args.output) != "jsonl"
     task_model = _loaded(args)
     with answers_to(args) as out:

@@ -1,6 +1,7 @@
 """The files that `predict --input` reads: tables and texts as `features` does; what is wrong with them is said once."""
 
 import csv
+import gzip
 import json
 
 import pytest
@@ -83,7 +84,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence_before_the_model_is_loaded(
     assert sentence in captured.err and len(captured.err.splitlines()) == 1 and not captured.out
 
 
-@pytest.mark.parametrize("ending", ["csv", "TSV"])
+@pytest.mark.parametrize("ending", ["csv", "TSV", "parquet", "jsonl.gz"])
 def test_json_lines_are_not_written_under_the_name_of_a_table(ending, tmp_path, tiny_folder, capsys):
     source, output = tmp_path / "in.txt", tmp_path / f"out.{ending}"
     source.write_text(TEXTS[0])
@@ -91,6 +92,23 @@ def test_json_lines_are_not_written_under_the_name_of_a_table(ending, tmp_path, 
     assert main(arguments) != 0 and not output.exists()
     (sentence,) = capsys.readouterr().err.splitlines()
     assert "JSON lines" in sentence and ".jsonl" in sentence and str(output) in sentence
+
+
+def test_a_table_of_predictions_has_one_of_three_endings(tasks, tmp_path, capsys):
+    (tmp_path / "in.csv").write_text("text\na cat\n")
+    argv = ["predict", "--model", tasks / "classes", "--input", tmp_path / "in.csv", "--output", tmp_path / "out.xlsx"]
+    assert main([*map(str, argv)]) == 2 and not (tmp_path / "out.xlsx").exists()
+    assert "written as .csv, .tsv or .jsonl: end the name of --output so, not as in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name, options", [("in.jsonl.gz", ()), ("in.gz", ("--format", "csv"))])
+def test_a_compressed_file_is_refused_and_not_read_as_text(name, options, tasks, tmp_path, tiny_folder, capsys):
+    (tmp_path / name).write_bytes(gzip.compress(b'{"text": "the [MASK]"}\n' * 9))
+    for model in (tiny_folder, tasks / "classes"):
+        reading = ["--input", str(tmp_path / name), *(options or ("--format", "jsonl"))]
+        assert main(["predict", "--model", str(model), *reading]) == 2
+        captured = capsys.readouterr()
+        assert f"{name} is compressed with gzip, and a plain file is read here" in captured.err and not captured.out
 
 
 @pytest.mark.parametrize(
