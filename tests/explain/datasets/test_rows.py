@@ -207,6 +207,8 @@ def test_all_texts_of_a_file_are_read_or_the_bad_one_is_named(tmp_path):
     path.write_text('{"text": "a"}\nnonsense\n')
     with pytest.raises(InputError, match="bad.jsonl, line 2: "):
         texts_of_file(str(path))
+    with pytest.raises(InputError, match="bad.jsonl is read as a sentence on each line: write its sentences to a .txt"):
+        lines_of_file(str(path))
 
 
 @pytest.mark.parametrize("broken", ['{"text": "a \\ud83d"}', '{"text": "b", "label": "\\udc00"}', '{"\\ud800": "c"}'])
