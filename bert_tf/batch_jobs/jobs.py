@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError, InputError
 from bert_tf.finetuning.data.sentence_examples import TEXT2_COLUMNS, TEXT_COLUMNS, ColumnLayout, find_columns
-from bert_tf.finetuning.data.tables import records_or_errors
+from bert_tf.finetuning.data.tables import open_lines, records_or_errors, refuse_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,6 +114,7 @@ class PredictJob(Job):
 
     def rows(self, path: str, blank: BlankLines | None = None) -> Iterator[tuple[int, Any]]:
         file_format = text_format(path, self.file_format, otherwise="jsonl")
+        refuse_columns(path, file_format, self.columns)
         if file_format != "jsonl":
             return self._rows_of_table(path, file_format, blank)
         return rows_of_lines(sys.stdin.buffer if path == "-" else _lines(path), blank, *self._keys)
@@ -233,6 +234,7 @@ class FeaturesJob(Job):
 
         # Text on lines is a table with one column: tabs and quotes are part of the text.
         file_format = text_format(path, self.file_format)
+        refuse_columns(path, file_format, self.columns)
         columns = ("text",) if file_format == "lines" else self.columns
         layout = ColumnLayout(self.text_column, self.text2_column, columns=columns)
         sentences = read_sentences(path, layout, file_format, labelled=False, blank=blank)
@@ -240,10 +242,9 @@ class FeaturesJob(Job):
             yield number, (example.text_a, example.text_b)
 
     def row(self, record: dict[str, Any]) -> Any:
-        first, second = self.text_column or "text_a", self.text2_column or "text_b"
-        if first not in record:
-            raise InputError(f"There is no column {first!r}; the columns are {', '.join(record):.160}.")
-        return record[first], record.get(second)
+        layout = ColumnLayout(self.text_column, self.text2_column)
+        first, second, _ = find_columns("The row", record, layout, labelled=False)
+        return record[first], record[second] if second else None
 
     def answering(self) -> Answering:
         from bert_tf.inference.sentence_vectors import sentence_vectors
@@ -286,7 +287,7 @@ def _refuse_json(path, line):
 
 
 def _lines(path):
-    with open(path, "rb") as file:
+    with open_lines(path) as file:
         yield from file
 
 

@@ -76,12 +76,16 @@ def pandas_function(job: Job) -> Callable[[Iterator[pandas.DataFrame]], Iterator
 
 
 def _row(job, record):
-    """The row of a record; lists and nulls as Python has them, not as Arrow gives them to pandas."""
-    plain = {}
-    for name, value in record.items():
-        value = value.tolist() if hasattr(value, "tolist") else value
-        plain[name] = None if isinstance(value, float) and value != value else value
-    return job.row(plain)
+    """The row of a record; lists, whole numbers and nulls as Python has them, not as Arrow gives them to pandas."""
+    return job.row({name: _plain(value) for name, value in record.items()})
+
+
+def _plain(value):
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(value, float):
+        return value
+    # In a column of whole numbers a null makes all of them floats.
+    return int(value) if value.is_integer() else None if value != value else value
 
 
 def _new_columns(job, answers):

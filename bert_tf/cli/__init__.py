@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 import bert_tf
 from bert_tf.errors import InputError
@@ -53,6 +53,29 @@ class _ClosedInput(io.StringIO):
         raise InputError("Standard input is closed, so - cannot be read: give the name of a file, or a pipe.")
 
 
+class _StandardError:
+    """Standard error of which the reader may go (`2>&1 | head`): the work does not need it and goes on."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._try(self._stream.write, text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def _try(self, function, *arguments):
+        try:
+            function(*arguments)
+        except BrokenPipeError:
+            _to_nowhere(self._stream)
+
+
 class _Parser(argparse.ArgumentParser):
     """Prints an error in one line, without the usage that `argparse` prints above it."""
 
@@ -88,6 +111,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _write_every_character()
         if sys.stdin is None:
             sys.stdin = _ClosedInput()
+        # Where the shell closed it, `print` would write the messages to standard output.
+        sys.stderr = open(os.devnull, "w") if sys.stderr is None else cast(TextIO, _StandardError(sys.stderr))
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         args = argument_parser(argv).parse_args(argv)
@@ -102,14 +127,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{PROG}: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of standard output closed it (`| head`). The interpreter must not flush into it at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _to_nowhere(sys.stdout)  # its reader closed it (`| head`)
         return 0
     except (OSError, ValueError, ModuleNotFoundError) as error:
         if not _is_users_mistake(error):
             raise
         print(f"{PROG}: {_one_line(error)}", file=sys.stderr)
         return 2
+
+
+def _to_nowhere(stream):
+    """Lets a stream whose reader has gone write nowhere: the interpreter must not flush into it at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _write_every_character():

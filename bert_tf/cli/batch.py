@@ -14,6 +14,9 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.data.tables import BlankLines
 from bert_tf.resources.remote import original_path
 
+#: Endings of files that hold no JSON lines.
+_OTHER_FORMATS = (".csv", ".tsv", ".parquet", ".npy", ".xlsx", ".gz")
+
 
 def predict_file(args: argparse.Namespace, job: PredictJob) -> int:
     """Writes the prediction for each line of `args.input` to `args.output`.
@@ -26,11 +29,11 @@ def predict_file(args: argparse.Namespace, job: PredictJob) -> int:
 
     Returns: int, the exit code, `answers.BAD_INPUTS` if some lines are bad.
 
-    Raises: InputError if an option is out of its range, both files are the same, the output is named as a table, or
-        all lines are bad.
+    Raises: InputError if an option is out of its range, both files are the same, the output is named as another
+        format, or all lines are bad.
     """
     refuse_same_file(args.input, args.output)
-    if (args.output or "").lower().endswith((".csv", ".tsv")):
+    if (args.output or "").lower().endswith(_OTHER_FORMATS):
         raise InputError(
             "The predictions for masked words are written as JSON lines: end the name of --output in .jsonl, not as in "
             f"{original_path(args.output)}."

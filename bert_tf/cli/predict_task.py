@@ -7,6 +7,7 @@ import json
 import sys
 from collections import deque
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from bert_tf.batch_jobs.jobs import TaskJob, answer_line
@@ -17,7 +18,7 @@ from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.render import bar, cut_note, percent, table
 from bert_tf.cli.shared.runner_options import run_on_runner
 from bert_tf.errors import InputError
-from bert_tf.finetuning.data.tables import BlankLines, table_format
+from bert_tf.finetuning.data.tables import FORMATS, BlankLines, table_format
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import READING, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
@@ -114,16 +115,28 @@ def _predict_file(args):
     as_csv = False
     if args.output not in (None, "-"):
         refuse_no_file(args.output)
+        if Path(args.output).suffix.lower() not in FORMATS:
+            raise InputError(
+                "The predictions are written as .csv, .tsv or .jsonl: end the name of --output so, not as in "
+                f"{original_path(args.output)}."
+            )
         as_csv = table_format(args.output) != "jsonl"
     task_model = _loaded(args)
     with answers_to(args) as out:
-        write = _csv_writer(out, args.output) if as_csv else _json_writer(out)
+        write = _csv_writer(out, args.output, task.sometimes) if as_csv else _json_writer(out)
         rows = _answer(task_model, islice(_chained(first, records), out.done, None), write, out.done, args)
         if rows and not out.good:
             raise InputError(
                 f"None of the {rows} rows of {original_path(args.input)} could be answered"
                 f"{unchanged_note(args.output)}."
             )
+    if left_out := out.columns.get("left_out"):
+        print(
+            f"{original_path(args.output)} has the columns of the first answered row; of later rows "
+            f"{', '.join(map(repr, left_out)):.160} is not in it. Give the first row these keys too, with null for no "
+            "value.",
+            file=sys.stderr,
+        )
     return report_counts(out, "rows", args.quiet, blank.count)
 
 
@@ -177,21 +190,24 @@ def _json_writer(out):
     return write
 
 
-def _csv_writer(out, path):
+def _csv_writer(out, path, sometimes):
     """A function that writes one row: the columns of the input, then those of the prediction; lists and dicts as JSON.
 
-    The first good row sets the columns, so the bad rows before it are held until then.
+    The first good row sets the columns, so the bad rows before it are held until then. Those of the prediction include
+    the keys that only some predictions have. Keys of JSON lines that are no columns are listed in `out.columns`.
     """
     lines = io.StringIO()
     write_row = _tsv_row(lines) if table_format(path) == "tsv" else csv.writer(lines, lineterminator="\n").writerow
     input_columns: list[str] = out.columns.setdefault("input", [])
     # key of the prediction -> name of its column
     output_columns: dict[str, str] = out.columns.setdefault("output", {})
+    left_out: list[str] = out.columns.setdefault("left_out", [])
     held_rows: list[tuple[dict, dict]] = []  # (values of the input, values of the prediction)
 
     def write(number, record, prediction, problem):
         inputs = record if isinstance(record, dict) else {}
-        outputs = {"error": problem} if problem else {**prediction, "error": ""}
+        found = prediction or {}
+        outputs = {**found, **{name: found.get(name) for name in sometimes}, "error": problem or ""}
         if not output_columns:
             if problem:
                 if len(held_rows) == _MOST_WAITING:
@@ -202,6 +218,7 @@ def _csv_writer(out, path):
             output_columns.update({name: _free_name(name, inputs) for name in outputs})
             write_row([*input_columns, *output_columns.values()])
         for row_inputs, row_outputs in (*held_rows, (inputs, outputs)):
+            left_out.extend(name for name in row_inputs if name not in (*input_columns, *left_out))
             write_row(
                 [
                     *(_cell(row_inputs.get(name, "")) for name in input_columns),

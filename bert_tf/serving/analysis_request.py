@@ -179,6 +179,9 @@ def _namespace(analysis, body, limits):
         raise InputError(f'{analysis.name} needs "rows", a list of texts.')
     if analysis.inputs == "pair or file" and (texts is None) == (body.get("text_a") is None):
         raise InputError('Give either "text_a" or "rows".')
+    beside = [key for key in ("text_b", "mask") if body.get(key)]
+    if analysis.inputs == "pair or file" and texts is not None and beside:
+        raise InputError(f'"{beside[0]}" goes with "text_a" and is not read beside "rows": leave it out.')
     return Namespace(
         text_a=checked_length(body.get("text_a"), "text_a", limits),
         text_b=checked_length(body.get("text_b"), "text_b", limits),

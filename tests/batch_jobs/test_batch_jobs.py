@@ -10,6 +10,7 @@ import pytest
 from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, TaskJob, answer_line, row_of_line
 from bert_tf.batch_jobs.spark import pandas_function
 from bert_tf.cli import main
+from bert_tf.errors import DataError
 from tests.app.random_task_models import save_tasks
 
 RECORDS = [{"text_a": f"the cat ran {'far and ' * (number % 7)}[MASK]"} for number in range(40)]
@@ -142,6 +143,16 @@ def test_sparks_function_gives_task_predictions_and_vectors(tasks, tiny_folder):
     (actual,) = pandas_function(TaskJob(str(tasks / "classes"), reading=(("text_column", "text"),)))(iter([rows]))
     assert [error is None for error in actual["error"]] == [True, False, True]
     assert "label" in json.loads(actual["answer"][0])
-    job = FeaturesJob(str(tiny_folder), text_column="text")
-    (vectors,) = pandas_function(job)(iter([rows.iloc[[0, 2]]]))
-    assert [len(vector) for vector in vectors["vector"]] == [32, 32]
+    for column in ("text", None):
+        job = FeaturesJob(str(tiny_folder), text_column=column)
+        (vectors,) = pandas_function(job)(iter([rows.iloc[[0, 2]]]))
+        assert [len(vector) for vector in vectors["vector"]] == [32, 32]
+    with pytest.raises(DataError, match="The row: no column with the text was found; its columns are n;"):
+        list(pandas_function(job)(iter([rows[["n"]]])))
+
+
+def test_spark_gives_positions_to_mask_as_floats_where_one_is_null(tiny_folder):
+    rows = pandas.DataFrame({"text_a": ["the cat sat", "the [MASK]"], "mask": [2, None]})
+    (actual,) = pandas_function(PredictJob(str(tiny_folder)))(iter([rows]))
+    assert actual["error"].isna().all()
+    assert [json.loads(answer)["masks"][0]["position"] for answer in actual["answer"]] == [2, 2]

@@ -418,6 +418,19 @@ def test_a_closed_standard_input_that_is_to_be_read_is_one_line(tiny_folder, com
     assert done.stderr == f"python -m bert_tf: {expected}\n"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell of Windows has no such redirections")
+@pytest.mark.parametrize("redirected", ["2>&-", "2>&1 >&3 3>&- | true"])
+def test_work_that_nobody_hears_of_is_done(tmp_path, tiny_folder, redirected):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text('{"text_a": "the [MASK]"}\n{"text_a": "the"}\n' * 2)
+    argv = [sys.executable, "-m", "bert_tf", "predict", "--input", source, "--model", tiny_folder]
+    for output in ([], ["--output", target]):
+        command = ["sh", "-c", f'exec 3>&1; "$@" {redirected}', "sh", *map(str, [*argv, *output])]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        lines = (target.read_text() if output else done.stdout).splitlines()
+        assert ["error" in json.loads(line) for line in lines] == [False, True, False, True] and not done.stderr
+
+
 def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsys):
     folder = tmp_path / "masked-lm"
     shutil.copytree(tiny_folder, folder)

@@ -194,3 +194,30 @@ def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, argumen
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0], lines
     assert {one.name for one in tmp_path.iterdir()} == {"EMPTY", "EMPTY.conllu"}
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("the cat", "--first", "text"), "--first says how --input FILE is read: name a file, or leave --first out."),
+        (("the cat", "--rows", "3"), "--rows says how --input FILE is read"),
+        (("--input", "FILE", "--mask", "cat"), "--mask hides words of a text on the command line, not of --input"),
+    ],
+)
+def test_an_option_without_effect_is_refused(arguments, sentence, tmp_path, capsys):
+    (tmp_path / "texts.txt").write_text("the cat\n")
+    arguments = [str(tmp_path / "texts.txt") if one == "FILE" else one for one in arguments]
+    assert main(["explain", "heads", *arguments, "--model", "no-such-model"]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_rows_that_are_left_out_are_told_without_a_progress_bar_too(tiny_folder, tmp_path, capsys):
+    (tmp_path / "texts.txt").write_text(f"the cat\n{'a' * 2001}\n" + "the dog\n" * 1000)
+    command = ["explain", "heads", "--input", str(tmp_path / "texts.txt"), "--model", str(tiny_folder), "--quiet"]
+    cut = "1 of the file's lines are left out. Line 2: It has 2,001 characters"
+    assert main([*command, "--rows", "2"]) == 0
+    err = capsys.readouterr().err
+    assert cut in err and "are read" not in err.replace("of a text are read", "")
+    assert main(command) == 0
+    err = capsys.readouterr().err
+    assert cut in err and "The first 1,000 lines are read, 1 more are not. --rows N reads more." in err

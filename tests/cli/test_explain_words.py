@@ -298,3 +298,18 @@ def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, argumen
     assert main(["explain", *options, "--model", str(tiny_folder)]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0], lines
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("texts.txt", "the cat\nthe dog\tran\n"),
+        ("texts.csv", "label;text\nx;the cat\ny;the dog\tran\n"),
+        ("texts.jsonl", '{"text": "the cat"}\n{"text": "the dog\\tran", "label": "y"}\n'),
+    ],
+)
+def test_sentences_are_searched_in_a_file_without_what_else_it_holds(name, text, record, tmp_path):
+    (tmp_path / name).write_text(text)
+    (found,) = record("sentence-similarity", "the cat", "--input", tmp_path / name)["nearest"]
+    assert {(one["number"], one["text"]) for one in found} == {(1, "the cat"), (2, "the dog\tran")}
+    assert found[0]["similarity"] == pytest.approx(1, abs=1e-5)

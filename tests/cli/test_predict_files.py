@@ -1,11 +1,14 @@
 """The files that `predict --input` reads: tables and texts as `features` does; what is wrong with them is said once."""
 
+import csv
+import gzip
 import json
 
 import pytest
 
 from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, TaskJob
 from bert_tf.cli import main
+from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentences
 from tests.app.random_task_models import save_tasks
 
 TEXTS = ["the [MASK] sat", 'a "small" cat, [MASK]']
@@ -81,7 +84,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence_before_the_model_is_loaded(
     assert sentence in captured.err and len(captured.err.splitlines()) == 1 and not captured.out
 
 
-@pytest.mark.parametrize("ending", ["csv", "TSV"])
+@pytest.mark.parametrize("ending", ["csv", "TSV", "parquet", "jsonl.gz"])
 def test_json_lines_are_not_written_under_the_name_of_a_table(ending, tmp_path, tiny_folder, capsys):
     source, output = tmp_path / "in.txt", tmp_path / f"out.{ending}"
     source.write_text(TEXTS[0])
@@ -89,6 +92,41 @@ def test_json_lines_are_not_written_under_the_name_of_a_table(ending, tmp_path, 
     assert main(arguments) != 0 and not output.exists()
     (sentence,) = capsys.readouterr().err.splitlines()
     assert "JSON lines" in sentence and ".jsonl" in sentence and str(output) in sentence
+
+
+def test_a_table_of_predictions_has_one_of_three_endings(tasks, tmp_path, capsys):
+    (tmp_path / "in.csv").write_text("text\na cat\n")
+    argv = ["predict", "--model", tasks / "classes", "--input", tmp_path / "in.csv", "--output", tmp_path / "out.xlsx"]
+    assert main([*map(str, argv)]) == 2 and not (tmp_path / "out.xlsx").exists()
+    assert "written as .csv, .tsv or .jsonl: end the name of --output so, not as in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name, options", [("in.jsonl.gz", ()), ("in.gz", ("--format", "csv"))])
+def test_a_compressed_file_is_refused_and_not_read_as_text(name, options, tasks, tmp_path, tiny_folder, capsys):
+    (tmp_path / name).write_bytes(gzip.compress(b'{"text": "the [MASK]"}\n' * 9))
+    for model in (tiny_folder, tasks / "classes"):
+        reading = ["--input", str(tmp_path / name), *(options or ("--format", "jsonl"))]
+        assert main(["predict", "--model", str(model), *reading]) == 2
+        captured = capsys.readouterr()
+        assert f"{name} is compressed with gzip, and a plain file is read here" in captured.err and not captured.out
+
+
+@pytest.mark.parametrize(
+    "name, options", [("in.txt", ()), ("in.jsonl", ()), ("in.csv", ("--format", "lines")), ("in.txt", ("features",))]
+)
+def test_columns_of_a_file_that_has_none_are_refused(name, options, tasks, tmp_path, tiny_folder, capsys):
+    (tmp_path / name).write_text("7\tthe [MASK]\n")
+    reading = ["--input", str(tmp_path / name), "--columns", "id,text", "--text-column", "text", *options]
+    models = [str(tiny_folder)] if name == "in.txt" else [str(tiny_folder), str(tasks / "classes")]
+    command = ["predict"]
+    if "features" in options:
+        command, reading = ["features", "--output", str(tmp_path / "out.npy")], reading[:-1]
+    for model in models:
+        assert main([*command, "--model", model, *reading]) == 2
+        captured = capsys.readouterr()
+        read_as = "JSON lines" if name == "in.jsonl" else "a text on each line"
+        assert f"{name} is read as {read_as}, where --columns has no effect: leave it out" in captured.err
+        assert not captured.out
 
 
 def test_options_of_a_file_without_a_file_are_refused(tiny_folder, capsys):
@@ -133,6 +171,53 @@ def test_a_pipeline_says_it_once_too(tasks, tmp_path):
     (tmp_path / "in.csv").write_text("own\na cat\n")
     with pytest.raises(ValueError, match="no column with the text"):
         next(TaskJob(str(tasks / "classes")).rows(str(tmp_path / "in.csv")))
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("in.csv", "Text,SENTENCE2\nthe cat,it ran\n"),
+        ("in.csv", "text_a,text,text_b,text2\nother,the cat,other,it ran\n"),
+        ("in.jsonl", '{"Sentence1": "the cat", "text2": "it ran"}\n'),
+        ("in.jsonl", '{"text": null, "text_a": "the cat", "text_b": "it ran"}\n'),
+    ],
+)
+def test_a_classifier_finds_the_texts_as_its_training_did(name, text, tasks, tmp_path, capsys):
+    (tmp_path / name).write_text(text)
+    if "null" not in text:
+        (example,) = read_sentences(tmp_path / name, ColumnLayout(), labelled=False)
+        assert (example.text_a, example.text_b) == ("the cat", "it ran")
+    model = str(tasks / "pairs")
+    assert main(["predict", "--model", model, "--input", str(tmp_path / name), "--quiet"]) == 0
+    actual = json.loads(capsys.readouterr().out)
+    assert main(["predict", "--model", model, "the cat", "it ran", "--json"]) == 0
+    assert actual == json.loads(capsys.readouterr().out)
+
+
+def rows_of_table(tasks, source, *options):
+    """The rows of the table that the random classifier writes for a file, whose exit code is 0."""
+    output = source.with_name("out.csv")
+    argv = ["predict", "--model", tasks / "classes", "--input", source, "--output", output, "--quiet", *options]
+    assert main([*map(str, argv)]) == 0
+    return list(csv.DictReader(output.open(encoding="utf-8", newline="")))
+
+
+def test_a_table_says_what_was_cut_of_a_later_row(tasks, tmp_path, capsys):
+    (tmp_path / "in.csv").write_text(f"text\na cat\n{'a cat ' * 300}\n")
+    whole, cut = rows_of_table(tasks, tmp_path / "in.csv")
+    assert whole["truncated"] == "" and json.loads(cut["truncated"])["tokens_a"] > 0
+    assert list(whole)[-2:] == ["truncated", "error"] and not capsys.readouterr().err
+
+
+def test_keys_of_later_rows_that_a_table_has_no_columns_for_are_named(tasks, tmp_path, capsys):
+    (tmp_path / "in.jsonl").write_text('{"text": "a cat"}\n{"id": 7, "text": "a dog"}\n{"id": 8, "text": "far"}\n')
+    assert [row["text"] for row in rows_of_table(tasks, tmp_path / "in.jsonl")] == ["a cat", "a dog", "far"]
+    assert "out.csv has the columns of the first answered row; of later rows 'id' is not in it." in (
+        capsys.readouterr().err
+    )
+    (tmp_path / "in.jsonl").write_text('{"text": "a cat", "id": null}\n{"id": 7, "text": "a dog"}\n')
+    assert [row["id"] for row in rows_of_table(tasks, tmp_path / "in.jsonl")] == ["", "7"]
+    assert not capsys.readouterr().err
 
 
 def test_blank_lines_of_a_task_and_of_vectors_are_counted(tasks, tiny_folder, tmp_path, capsys):

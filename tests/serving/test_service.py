@@ -204,6 +204,12 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/explain/time-lapse", {"text_a": TEXT, "options": {"folder": "/"}}, 404, "no analysis"),
         ("/explain/logit-lens", {}, 400, "needs a text"),
         ("/explain/logit-lens", {"text_a": TEXT, "rows": [TEXT]}, 400, "logit-lens does not read rows; it reads model"),
+        (
+            "/explain/head-profiles",
+            {"rows": [TEXT], "mask": ["a"]},
+            400,
+            '"mask" goes with "text_a" and is not read beside',
+        ),
         ("/explain/dataset", {"rows": [TEXT], "target": {"token": "x"}}, 400, "dataset does not read target"),
         (
             "/explain/tcav",

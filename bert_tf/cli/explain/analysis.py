@@ -106,6 +106,8 @@ def run(analysis: Analysis, args: argparse.Namespace) -> int:
     options = {option.name: _value(option, args) for option in analysis.options}
     if analysis.inputs == "pair or file" and (args.text_a is None) == (args.input is None):
         raise InputError("Give either a text or --input FILE.")
+    if analysis.inputs in FILES:
+        _check_reading(analysis, args)
     check(analysis, args, options)  # before the model is loaded, which takes seconds
     is_printed = _prints_a_file(args)
     args.texts = None
@@ -137,6 +139,16 @@ def run(analysis: Analysis, args: argparse.Namespace) -> int:
     heading = [bert.name if bert else getattr(result, "model", analysis.name)]
     print("\n".join([" · ".join([*heading, *([" ".join(trace.tokens)] if trace else [])]), result.to_text()]))
     return 0
+
+
+def _check_reading(analysis, args):
+    """Raises InputError if an option has no effect: one for a file without a file, or a mask without a text."""
+    reading = {"--first": args.first, "--second": args.second, "--rows": args.most_rows}
+    given = [option for option, value in reading.items() if value is not None]
+    if args.input is None and given:
+        raise InputError(f"{given[0]} says how --input FILE is read: name a file, or leave {given[0]} out.")
+    if analysis.inputs == "pair or file" and args.input is not None and analysis.masks and args.mask:
+        raise InputError("--mask hides words of a text on the command line, not of --input: leave it out.")
 
 
 def record_of(analysis: Analysis, bert: Any, trace: Any, result: Any) -> dict[str, Any]:

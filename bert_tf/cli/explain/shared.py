@@ -62,7 +62,6 @@ def add_file_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        default=_MOST_ROWS,
         dest="most_rows",
         metavar="N",
         help=f"read at most N rows (default {_MOST_ROWS:,})",
@@ -79,17 +78,18 @@ def read_file(args: argparse.Namespace) -> None:
     """
     from bert_tf.explain.datasets.text_rows import file_bytes, file_kind, read_rows
 
-    if args.most_rows < 1:
-        raise InputError(f"--rows must be at least 1, not {args.most_rows}.")
-    text_file = read_rows(file_bytes(args.input), file_kind(args.input), args.first, args.second, args.most_rows)
-    if text_file.problems and not args.quiet:
+    most_rows = _MOST_ROWS if args.most_rows is None else args.most_rows
+    if most_rows < 1:
+        raise InputError(f"--rows must be at least 1, not {most_rows}.")
+    text_file = read_rows(file_bytes(args.input), file_kind(args.input), args.first, args.second, most_rows)
+    if text_file.problems:
         number, reason = text_file.problems[0]
         unit = text_file.unit
         print(
             f"{len(text_file.problems)} of the file's {unit}s are left out. {unit.title()} {number}: {reason}",
             file=sys.stderr,
         )
-    if text_file.left_out and not args.quiet:
+    if text_file.left_out and not (args.quiet and args.most_rows):
         rest = f"The first {len(text_file.rows):,} {text_file.unit}s are read, {text_file.left_out:,} more are not."
         print(f"{rest} --rows N reads more.", file=sys.stderr)
     args.texts = text_file.rows

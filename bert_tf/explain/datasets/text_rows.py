@@ -41,6 +41,13 @@ _SECOND = ("text_b", "text2", "sentence2", "sentence_b", "hypothesis", "answer_t
 _MAX_COLUMNS = 1000
 
 
+_KINDS = {
+    **dict.fromkeys(("jsonl", "ndjson", "json"), "jsonl"),
+    **dict.fromkeys(("csv", "tsv", "tab"), "table"),
+    "conllu": "conllu",
+}
+
+
 @dataclass(frozen=True)
 class TextRow:
     """A text or pair of a file.
@@ -94,10 +101,9 @@ class TextRows:
 
 
 def file_kind(name: str) -> str:
-    """The kind of a file, from its name: "jsonl" (also .ndjson), "table" (.csv, .tsv), "conllu" or "text"."""
-    ending = name.lower().rpartition(".")[2]
-    kinds = {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "table", "tsv": "table", "conllu": "conllu"}
-    return kinds.get(ending, "text")
+    """The kind of a file, from its name: "jsonl" (.jsonl, .ndjson, .json), "table" (.csv, .tsv, .tab), "conllu" or
+    "text"."""
+    return _KINDS.get(name.lower().rpartition(".")[2], "text")
 
 
 def read_rows(

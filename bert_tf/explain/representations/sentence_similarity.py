@@ -8,13 +8,14 @@ Source: Reimers & Gurevych 2019, "Sentence-BERT".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, report
+from bert_tf.explain.datasets.text_rows import file_kind, texts_of_file
 from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 from bert_tf.explain.representations.word_senses import lines_of_file
 from bert_tf.inference.predictions import check_top_k
@@ -193,6 +194,11 @@ def _searched(sentences, input):
     return texts
 
 
+def _texts_to_search(path):
+    """The lines of a file, of which a tab is no end, or the texts of a table or of JSON lines."""
+    return lines_of_file(path) if file_kind(path) == "text" else texts_of_file(path)
+
+
 ANALYSIS = Analysis(
     name="sentence-similarity",
     function=sentence_similarity,
@@ -205,12 +211,12 @@ ANALYSIS = Analysis(
         ),
         Option(
             "input",
-            'a file of texts to search, one on each line; "-" reads standard input',
+            'a file of texts to search, one on each line, or .jsonl, .csv, .tsv; "-" reads standard input',
             metavar="FILE",
-            parse=lines_of_file,
+            parse=_texts_to_search,
         ),
         Option("pooling", "how a text's vector is computed (default: the model's own, else mean)", choices=POOLINGS),
-        TOP_K,
+        replace(TOP_K, help="number of texts that are found for a sentence"),
     ),
     check=lambda options: _searched(options["sentences"], options["input"]),
 )

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.errors import checked_text
-from bert_tf.explain.datasets.text_rows import lines_of, shows_text
+from bert_tf.explain.datasets.text_rows import file_kind, lines_of, shows_text
 from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
 from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 
@@ -261,7 +261,12 @@ def _labelled(word, sentences, input):
 
 
 def lines_of_file(path: str) -> tuple[str, ...]:
-    """The lines of a file, or of standard input for "-"."""
+    """The lines of a file, or of standard input for "-".
+
+    Raises: InputError if the file is not UTF-8, or if its name says that its lines are not plain text.
+    """
+    if file_kind(path) == "jsonl" or path.lower().endswith(".csv"):
+        raise InputError(f"{path} is read as a sentence on each line: write its sentences to a .txt file.")
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:
         return tuple(lines_of(data.decode("utf-8-sig")))

@@ -167,7 +167,7 @@ def find_columns(
     def column(requested, defaults, content, option, needed=True):
         if requested is not None and requested not in record:
             raise DataError(f"{path} has no column {requested!r}; its columns are {', '.join(record):.160}.")
-        name = requested or next((lower[default] for default in defaults if default in lower), None)
+        name = requested or usual_column(record, defaults)
         if name is None and needed:
             raise DataError(
                 f"{path}: no column with the {content} was found; its columns are "
@@ -176,10 +176,15 @@ def find_columns(
             )
         return name
 
-    lower = {name.lower(): name for name in reversed(list(record))}
     text = column(layout.text, TEXT_COLUMNS, "text", "--text-column")
     text2 = column(layout.text2, TEXT2_COLUMNS, "second text", "--text2-column", pair)
     return text, text2, column(layout.label, LABEL_COLUMNS, "label", "--label-column") if labelled else None
+
+
+def usual_column(record: Iterable[str], names: Iterable[str]) -> str | None:
+    """The column of a record that has the first of some usual names, in letters of any case; None if it has none."""
+    lower = {name.lower(): name for name in reversed(list(record))}
+    return next((lower[name] for name in names if name in lower), None)
 
 
 def _text(record, name, where):

@@ -11,11 +11,11 @@ import csv
 import json
 import sys
 from collections import deque
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError, RowError
 
@@ -34,6 +34,8 @@ FORMATS = {
 }
 #: What a JSON string may escape though it is no character.
 HALF_PAIR = "half of a surrogate pair (such as \\ud83d alone), which is no text"
+# The first bytes of a file that gzip made.
+_GZIP = b"\x1f\x8b"
 # A quote that is not closed reads the rest of the file as one field, up to this length.
 _LONGEST_FIELD = 1 << 24
 
@@ -77,6 +79,16 @@ def table_format(path: str | Path, name: str | None = None) -> str:
             f"{path}: its ending {ending!r} tells no format; name it .csv, .tsv or .jsonl, or give --format."
         )
     return FORMATS[ending]
+
+
+def refuse_columns(path: str | Path, kind: str | None, columns: Sequence[str] | None) -> None:
+    """Raises DataError if columns are named for a file without any: one of format "lines" or "jsonl"."""
+    read_as = {"lines": "a text on each line", "jsonl": "JSON lines"}.get(kind or "")
+    if columns and read_as:
+        raise DataError(
+            f"{path} is read as {read_as}, where --columns has no effect: leave it out, or give --format csv or tsv if "
+            "the file is a table."
+        )
 
 
 def delimiter_of(header: str) -> str:
@@ -192,6 +204,7 @@ def records_or_errors(
         yield from _of_lines(path, lambda number, line: {column: line.rstrip("\r\n")}, blank)
         return
     kind = table_format(path, kind)
+    refuse_columns(path, kind, columns)
     if kind == "jsonl":
         yield from _of_lines(path, lambda number, line: _json_record(path, number, line), blank)
         return
@@ -273,14 +286,24 @@ def can_be_written(record: Any) -> bool:
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str | DataError]]:
     """Yields (number, line with its line break, or a DataError if it is not UTF-8); "-" is standard input."""
-    with _open(path) as file:
+    with open_lines(path) as file:
         for number, line in enumerate(file, 1):
             try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                text: str | DataError = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 text = DataError(f"{path} line {number}: not UTF-8 ({error.reason}); save the file as UTF-8.")
             yield number, text
 
 
-def _open(path):
-    return nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb")
+def open_lines(path: str | Path) -> AbstractContextManager[IO[bytes]]:
+    """Opens a file of lines; "-" is standard input, which stays open.
+
+    Raises: DataError if the file is compressed; OSError.
+    """
+    if str(path) == "-":
+        return nullcontext(sys.stdin.buffer)
+    file = open(path, "rb")
+    if file.peek(2).startswith(_GZIP):
+        file.close()
+        raise DataError(f"{path} is compressed with gzip, and a plain file is read here: decompress it first.")
+    return file

@@ -19,11 +19,14 @@ from bert_tf.finetuning.data.document_stride import pair_windows
 from bert_tf.finetuning.data.encoded_examples import EncodedExamples
 from bert_tf.finetuning.data.glue import GLUE
 from bert_tf.finetuning.data.sentence_examples import (
+    TEXT2_COLUMNS,
+    TEXT_COLUMNS,
     ColumnLayout,
     SentenceExample,
     find_columns,
     glue_layout,
     read_sentences,
+    usual_column,
 )
 from bert_tf.finetuning.data.tables import column_names, records_or_errors, table_format
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
@@ -55,6 +58,7 @@ class SequenceClassification(Task):
     """Sentence and pair classification, and regression."""
 
     task = "classify"
+    sometimes = ("truncated",)
 
     def add_reading_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--glue", metavar="NAME", help=f"the file is one of GLUE's: {', '.join(GLUE)}")
@@ -201,7 +205,11 @@ class SequenceClassification(Task):
         if not isinstance(record, dict):
             return record
         columns = GLUE[options.glue].texts if options.glue else (options.text_column, options.text2_column)
-        for name, column in zip(("text_a", "text_b"), columns):
+        # As in training; but a JSON line may have null under one name and its text under another.
+        given = [name for name, value in record.items() if value is not None]
+        usual = usual_column(given, TEXT_COLUMNS), usual_column(given, TEXT2_COLUMNS)
+        for name, column, otherwise in zip(("text_a", "text_b"), columns, usual):
+            column = otherwise if column is None else column
             if column is not None:
                 if column not in record:
                     return DataError(f"There is no column {column!r}; the columns are {', '.join(record):.160}.")

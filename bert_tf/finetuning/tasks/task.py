@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import DataError, TaskError
-from bert_tf.finetuning.data.tables import FORMATS, column_names, records_or_errors
+from bert_tf.finetuning.data.tables import FORMATS, column_names, records_or_errors, refuse_columns
 from bert_tf.finetuning.tasks.head_formulas import dense_shapes, prediction_shapes
 
 if TYPE_CHECKING:
@@ -72,12 +72,14 @@ class Task:
         several: bool. Whether the token ids of an example are [C, t], C texts of t tokens that are read one by one.
         has_weights: bool. Whether the head has weights.
         length: int. The default number of tokens that an input is cut to.
+        sometimes: tuple of str. The keys that only some of the predictions have.
     """
 
     task = ""
     several = False
     has_weights = True
     length = 128
+    sometimes: tuple[str, ...] = ()
 
     def add_reading_arguments(self, parser: ArgumentParser) -> None:
         """Adds the options for reading a file, for training, evaluation and prediction."""
@@ -128,6 +130,7 @@ class Task:
         """
         columns = column_names(getattr(options, "columns", None))
         kind = getattr(options, "format", None)
+        refuse_columns(path, kind, columns)
         return records_or_errors(path, kind, ("text",) if kind == "lines" else columns, blank)
 
     def checked_records(

@@ -103,13 +103,9 @@ def test_a_file_without_texts_is_refused_with_a_sentence(data, kind, says):
 
 
 def test_the_kind_follows_from_the_name():
-    assert [file_kind(name) for name in ("a.CSV", "b.tsv", "c.jsonl", "d.txt", "e")] == [
-        "table",
-        "table",
-        "jsonl",
-        "text",
-        "text",
-    ]
+    kinds = {"a.CSV": "table", "b.tsv": "table", "c.jsonl": "jsonl", "d.txt": "text", "e": "text"}
+    kinds |= {"f.json": "jsonl", "g.ndjson": "jsonl", "h.tab": "table"}
+    assert {name: file_kind(name) for name in kinds} == kinds
 
 
 def test_one_word_of_a_row_is_hidden_always_the_same_and_never_a_comma(tiny_bert):
@@ -211,6 +207,8 @@ def test_all_texts_of_a_file_are_read_or_the_bad_one_is_named(tmp_path):
     path.write_text('{"text": "a"}\nnonsense\n')
     with pytest.raises(InputError, match="bad.jsonl, line 2: "):
         texts_of_file(str(path))
+    with pytest.raises(InputError, match="bad.jsonl is read as a sentence on each line: write its sentences to a .txt"):
+        lines_of_file(str(path))
 
 
 @pytest.mark.parametrize("broken", ['{"text": "a \\ud83d"}', '{"text": "b", "label": "\\udc00"}', '{"\\ud800": "c"}'])
