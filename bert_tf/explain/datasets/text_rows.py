@@ -39,8 +39,6 @@ HIDE_OPTION = Option(
 _FIRST = ("text_a", "text", "sentence", "sentence1", "sentence_a", "question", "premise", "a")
 _SECOND = ("text_b", "text2", "sentence2", "sentence_b", "hypothesis", "answer_text", "b")
 _MAX_COLUMNS = 1000
-
-
 _KINDS = {
     **dict.fromkeys(("jsonl", "ndjson", "json"), "jsonl"),
     **dict.fromkeys(("csv", "tsv", "tab"), "table"),
