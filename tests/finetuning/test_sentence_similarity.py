@@ -317,6 +317,18 @@ def test_scores_that_begin_after_the_first_line_are_refused(tmp_path):
         list(TASK.read(path, argparse.Namespace(**dict.fromkeys(("format", "columns", "text_column", "text2_column")))))
 
 
+@pytest.mark.parametrize("name", ["Score", "LABEL"])
+def test_capitals_in_the_name_of_the_score_do_not_count(tmp_path, name):
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"Text_A,Text_B,{name}\nrain,wet weather,0.9\nsun,snow,0\n")
+    names = ("format", "columns", "text_column", "text2_column")
+    assert [one.target for one in TASK.read(path, argparse.Namespace(**dict.fromkeys(names)))] == [0.9, 0.0]
+    late = tmp_path / "pairs.jsonl"
+    late.write_text(f'{{"text_a": "a", "text_b": "b"}}\n{{"text_a": "a", "text_b": "c", "{name}": 0}}\n')
+    with pytest.raises(DataError, match=f"line 2: it has '{name}', and the first row has not"):
+        list(TASK.read(late, argparse.Namespace(**dict.fromkeys(names))))
+
+
 def test_the_analysis_finds_the_most_similar_texts(bert):
     from bert_tf.explain import sentence_similarity
 

@@ -110,7 +110,8 @@ class SentenceSimilarity(Task):
         score = getattr(options, "score_column", None)
         if score is None and str(path) != "-":
             record: Any = next((one for _, one in islice(records_or_errors(path, options.format, columns), 1)), {})
-            score = next((name for name in LABEL_COLUMNS if isinstance(record, dict) and name in record), None)
+            names = {name.lower(): name for name in reversed(list(record))} if isinstance(record, dict) else {}
+            score = next((names[name] for name in LABEL_COLUMNS if name in names), None)
         return ColumnLayout(options.text_column, options.text2_column, score, columns, regression=True)
 
     def example(self, record: Any, settings: TaskSettings) -> Any:
