@@ -175,7 +175,8 @@ def test_the_contrastive_loss_is_the_cross_entropy_of_the_cosines():
     from bert_tf.finetuning.tasks.similarity_losses import ContrastiveLoss
 
     vectors = np.random.default_rng(0).normal(size=(4, 2, 8)).astype(np.float32)
-    batch = {"weights": np.array([1, 1, 1, 0], np.float32), "second_texts": np.array([0, 1, 2, 0], np.int32)}
+    numbers = {"first_texts": np.array([0, 2, 4, 0], np.int32), "second_texts": np.array([1, 3, 5, 0], np.int32)}
+    batch = {"weights": np.array([1, 1, 1, 0], np.float32), **numbers}
     units = vectors[:3] / np.linalg.norm(vectors[:3], axis=-1, keepdims=True)
     logits = 20 * units[:, 0] @ units[:, 1].T
     expected = np.mean(np.log(np.exp(logits).sum(axis=1)) - np.diag(logits))
@@ -193,9 +194,26 @@ def test_an_equal_second_text_is_no_negative(tiny_bert):
     batch = TASK.encode(examples, tiny_bert.tokenizer, settings, training=True).batch([0, 1, 2], size=4)
     actual = ContrastiveLoss()({"vectors": vectors}, batch)
     assert float(actual["loss"]) == pytest.approx(0) and float(actual["accuracy"]) == 1
-    batch["second_texts"] = np.array([0, 1, 0, 0], np.int32)
+    batch["second_texts"] = np.array([7, 8, 7, 0], np.int32)
     losses = [np.log(2), np.log(3), np.log(2)]
     assert float(ContrastiveLoss()({"vectors": vectors}, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_other_partners_of_a_first_text_and_the_text_itself_are_no_negatives(tiny_bert):
+    from bert_tf.finetuning.tasks.similarity_losses import ContrastiveLoss
+
+    pairs = [("the cat", "a dog"), ("the cat", "a bird"), ("a dog", "the sun"), ("a tree", "a tree")]
+    examples = [SentenceExample(*pair) for pair in pairs]
+    settings = TASK.settings(options(pooling="mean"), examples)
+    batch = TASK.encode(examples, tiny_bert.tokenizer, settings, training=True).batch([0, 1, 2, 3])
+    vectors = np.ones((4, 2, 8), np.float32)
+    # Candidates of the first two: the partner, "the sun", "a tree"; of "a dog" all but itself; of "a tree" all four.
+    losses = np.log([3, 3, 3, 4])
+    assert float(ContrastiveLoss()({"vectors": vectors}, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
+    ranks = TASK.score(examples, [PairPrediction(vectors[0])] * 4, TaskSettings("similarity", "", "mean"))
+    assert ranks["mean_reciprocal_rank"] == pytest.approx(np.mean([1 / 3, 1 / 3, 1 / 3, 1 / 4]))
+    perfect = [PairPrediction(np.eye(4, dtype=np.float32)[list(pair)]) for pair in ((0, 0), (0, 0), (1, 1), (2, 2))]
+    assert TASK.score(examples, perfect, TaskSettings("similarity", "", "mean"))["accuracy"] == 1
 
 
 def test_the_cosine_loss_is_the_squared_difference():

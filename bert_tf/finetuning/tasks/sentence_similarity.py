@@ -163,7 +163,8 @@ class SentenceSimilarity(Task):
             low, high = settings.extra["score_range"]
             rows.values["targets"] = np.array([(one.target - low) / (high - low) for one in examples], np.float32)
         elif training:
-            rows.values["second_texts"] = _numbers(texts[1::2])
+            numbers = _numbers(texts)
+            rows.values |= {"first_texts": numbers[0::2], "second_texts": numbers[1::2]}
         return rows
 
     def needs_pooler(self, settings: TaskSettings) -> bool:
@@ -271,16 +272,23 @@ def _numbers(texts):
 def _partner_ranks(examples, predictions):
     """The rank [N], from 1, of each pair's second text among the different second texts of all pairs, by the cosine.
 
-    A text that several pairs have counts once. A text as near as the pair's own ranks before it: a model whose vectors
-    are all equal finds no partner.
+    A text that several pairs have counts once. The first text itself and its partners of other pairs are left out, as
+    in training. A text as near as the pair's own ranks before it: a model whose vectors are all equal finds no partner.
     """
     texts = _numbers([example.text_b for example in examples])
+    number_of = {example.text_b: number for example, number in zip(examples, texts)}
+    left_out: dict[str, set] = {}  # the first text -> the numbers of the second texts that are no negatives of it
+    for example, number in zip(examples, texts):
+        left_out.setdefault(example.text_a, {number_of.get(example.text_a, number)}).add(number)
     vectors = normalized(np.stack([prediction.vectors for prediction in predictions]))
     different = vectors[np.unique(texts, return_index=True)[1], 1]  # [M, H], text 0 first
     ranks = []
     for first in range(0, len(vectors), 1024):  # so that a large set needs no N x M matrix
         cosines = vectors[first : first + 1024, 0] @ different.T
-        own = cosines[np.arange(len(cosines)), texts[first : first + 1024]]
+        own_texts = texts[first : first + 1024]
+        own = cosines[np.arange(len(cosines)), own_texts]
+        for row, (example, number) in enumerate(zip(examples[first : first + 1024], own_texts)):
+            cosines[row, list(left_out[example.text_a] - {number})] = -np.inf
         ranks.append((~(cosines < own[:, None])).sum(axis=1))  # its own text is not below, nor is NaN
     return np.concatenate(ranks)
 
