@@ -15,7 +15,7 @@ from bert_tf.cli.pretrain.networks import (
     training_objective,
     update_flops,
 )
-from bert_tf.cli.pretrain.options import add_arguments
+from bert_tf.cli.pretrain.options import add_arguments, set_example_defaults
 from bert_tf.folder_lock import locked_folder
 from bert_tf.pretraining.initialization import check_objective_fits, start
 from bert_tf.pretraining.run_settings import check_embeddings, check_run, record_settings
@@ -69,6 +69,7 @@ def _run(args, strategy):
         teacher_model = read_teacher(args)
     teacher = teacher_model and teacher_model[2]
     records = _records(args) if args.records else None
+    set_example_defaults(args)
     config, tokenizer, source = start(args, teacher_model)
     args.length = min(LENGTH, config.max_tokens) if args.length is None else args.length
     if records:
@@ -157,7 +158,7 @@ def _records(args):
         "language": settings.language,
     }
     for name, recorded in made_with.items():
-        if (asked := getattr(args, name)) not in (parser.get_default(name), recorded):
+        if (asked := getattr(args, name)) not in (None, recorded):
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} is {asked}, and {args.records} was prepared with {recorded}: leave it out.")
         setattr(args, name, recorded)
