@@ -197,6 +197,8 @@ def _target(record, name, layout, where, kinds=None):
     if layout.regression:
         return _number(value, name, where)
     if layout.multi_label:
+        if name not in record:
+            raise DataError(f"{where}: there is no {name!r}; give it in all rows, an empty list or null for no label.")
         if isinstance(value, (bool, int, float)):
             value = [value]
         parts = value if isinstance(value, list) else str(value or "").split(layout.separator)
