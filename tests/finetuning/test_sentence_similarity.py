@@ -307,6 +307,26 @@ def test_the_best_of_several_seeds_has_its_modules_too(start_folder, tmp_path):
     assert (modules.pooling, modules.max_length, modules.extra["normalize"]) == ("mean", 16, True)
 
 
+def test_pairs_that_would_be_alone_in_their_part_of_the_batch_are_refused(start_folder, tmp_path, capsys):
+    path = tmp_path / "pairs.csv"
+    path.write_text("text_a,text_b\nthe cat,the dog\nmoney is big,money\n")
+    quick = ["--model", start_folder, "--train", path, "--output", tmp_path / "out", "--strategy", "one"]
+    for batch, parts in ((1, 1), (4, 4)):
+        assert finetune("similarity", *quick, "--batch-size", batch, "--accumulate", parts) == 2
+        says = f"in a batch of {batch} it would be alone there: give a --batch-size of {2 * parts} or more."
+        assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pair_in_the_other_order_is_not_held_out():
+    examples = [SentenceExample(f"a {number}", f"b {number}") for number in range(20)]
+    examples += [SentenceExample(one.text_b, one.text_a) for one in examples]
+    train, dev = TASK.split(examples, 0.3)
+    assert len(dev) == 12 and not {frozenset((one.text_a, one.text_b)) for one in train} & {
+        frozenset((one.text_a, one.text_b)) for one in dev
+    }
+
+
 def test_files_and_options_that_cannot_be_used(tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("text,score\nA cat.,1\n")

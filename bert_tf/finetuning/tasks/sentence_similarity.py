@@ -131,7 +131,7 @@ class SentenceSimilarity(Task):
         return CLASSIFICATION.asked(record, options)
 
     def inputs(self, example: Any) -> Hashable:
-        return CLASSIFICATION.inputs(example)
+        return tuple(sorted((example.text_a, example.text_b)))  # the cosine does not depend on the order
 
     def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         scores = [example.target for example in examples if example.target is not None]
@@ -197,6 +197,9 @@ class SentenceSimilarity(Task):
         from bert_tf.finetuning.tasks.similarity_losses import ContrastiveLoss, CosineLoss
 
         return CosineLoss() if "score_range" in settings.extra else ContrastiveLoss()
+
+    def fewest_rows(self, settings: TaskSettings) -> int:
+        return 1 if "score_range" in settings.extra else 2  # each pair learns from the others
 
     def decode(
         self,
