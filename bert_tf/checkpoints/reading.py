@@ -75,12 +75,11 @@ def read_stored(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, S
 
 
 def _checked_folder(folder):
-    folder = Path(folder)
     config, tokenizer, stored = open_folder(folder)
     tensors = {
         name: tensor for name, tensor in stored.items() if not (is_task_tensor(name) or is_of_another_head(name))
     }
-    heads = check(folder, config, tokenizer, tensors)
+    heads = check(Path(folder), config, tokenizer, tensors)
     for name, tensor in stored.items():
         if is_of_another_head(name):
             _log.warning(
@@ -116,6 +115,8 @@ def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
     Raises:
         As `read`.
     """
+    if not isinstance(folder, (str, os.PathLike)):
+        raise CheckpointError(f"Give the folder that holds the model's files, not {folder!r:.60}.")
     folder = Path(folder)
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not a folder; give the folder that holds the model's files.")

@@ -236,10 +236,16 @@ class _Run:
         from bert_tf.finetuning.epoch_feed import EpochFeed
         from bert_tf.training.loop import Trainer
         from bert_tf.training.step import check_batch_size
-        from bert_tf.training.strategy import scope
+        from bert_tf.training.strategy import num_replicas, scope
 
         how = self.how
         check_batch_size(how.batch_size, self.strategy, how.accumulate)
+        fewest = self.task_type.fewest_rows(self.settings) * num_replicas(self.strategy) * how.accumulate
+        if how.batch_size < fewest:
+            raise TaskError(
+                "Each of these examples learns from the others of its part of the batch, and in a batch of "
+                f"{how.batch_size} it would be alone there: give a --batch-size of {fewest} or more."
+            )
         if dev:
             self.task_type.check_metric(self.settings, dev)
         if how.stores_delta:

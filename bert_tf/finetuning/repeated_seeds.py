@@ -88,9 +88,10 @@ def _free_memory():
 
 
 def _copy_model(source, target):
-    # With the folders of the modules of sentence-transformers.
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("run"), dirs_exist_ok=True)
+    # First the run, by which the same command knows the model as its own if it is killed here.
     (target / "run").mkdir(exist_ok=True)
-    for name in ("rounds.json", "metrics.jsonl", "settings.json"):
+    for name in ("settings.json", "rounds.json", "metrics.jsonl"):
         if (source / "run" / name).is_file():
             shutil.copy2(source / "run" / name, target / "run" / name)
+    # With the folders of the modules of sentence-transformers.
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("run"), dirs_exist_ok=True)

@@ -10,9 +10,8 @@ from bert_tf.pretraining.initialization import model_type_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
-    from bert_tf.models import BertModel
     from bert_tf.pretraining.data.corpus import TokenCorpus
     from bert_tf.pretraining.data.records_feed import Records
     from bert_tf.tokenizers.base import BaseTokenizer
@@ -145,14 +144,20 @@ def _same(before, now):
 
 
 def record_settings(
-    output: Path, args: Namespace, model: BertModel, tokenizer: BaseTokenizer, corpus: TokenCorpus | Records
+    output: Path,
+    args: Namespace,
+    config: BertConfig,
+    heads: Iterable[str],
+    tokenizer: BaseTokenizer,
+    corpus: TokenCorpus | Records,
 ) -> None:
     """Writes `settings.json`, and the settings and vocabulary of the model in `architecture/`.
 
     Args:
         output: Path. The run folder.
         args: argparse.Namespace. The parsed options.
-        model: the `BertModel` to train.
+        config: the `BertConfig` of the model.
+        heads: iterable of str. The heads of the model to train.
         tokenizer: the `Tokenizer` of the model.
         corpus: the `TokenCorpus` or `Records` to train on.
     """
@@ -162,9 +167,6 @@ def record_settings(
     settings = {
         key: value for key, value in vars(args).items() if isinstance(value, (str, int, float, bool, list, type(None)))
     }
-    write_json(
-        output / "settings.json", {"settings": settings, "corpus": corpus.manifest, "heads": sorted(model.bert_heads)}
-    )
-    config = model.bert_config
+    write_json(output / "settings.json", {"settings": settings, "corpus": corpus.manifest, "heads": sorted(heads)})
     write_json(output / "architecture" / "config.json", config.to_hf_dict())
     tokenizer.save(output / "architecture", model_max_length=config.max_tokens)

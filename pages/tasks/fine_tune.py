@@ -13,6 +13,7 @@ from ui.elements import tables, training_controls, visitor_cookie
 from ui.session import (
     finetuning_jobs,
     model_store,
+    runs,
     state,
     task_models,
 )
@@ -64,6 +65,7 @@ def page():
             width=420,
             **state.bind_setting("fine_tune.run", "w_fine_tune_run", trainings[0], trainings),
         )
+    runs.note_replaced(name, "_shown_fine_tuning")
     live = finetuning_jobs.started(name).status in ("running", "ending")
     error_messages.fragment(_watch, run_every=_REFRESH if live else None)(name)
 

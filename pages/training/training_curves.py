@@ -226,7 +226,9 @@ def _own_text(expanded):
             f"{limits.max_text:,} characters, {limits.max_steps:,} steps and {limits.max_minutes} minutes here, and "
             f"{limits.max_trainings} trainings are kept; {ownership.rule()}"
         )
-        if pressed:
+        if pressed and file_input.is_refused("training_curves"):
+            st.warning("The file was not read. Remove it to train on the typed text.", icon=":material/block:")
+        elif pressed:
             _start(text, content if file_name else None, steps, begin == _BEGINNINGS[1])
 
 

@@ -354,6 +354,10 @@ def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
     app.button(key="w_fine_tune_delete").click().run()
     assert not app.exception and not (own_home / cut).exists() and (own_home / done).exists()
     assert finetuning_jobs.names() == [done] and "**Done.**" in page_text(app)
+    assert not app.warning  # it was deleted here
+    gone = open_app(page="fine_tune", **{"fine_tune.run": "own-gone"})
+    says = f"The link asks for the training “own-gone”, which is not here. {done} is used."
+    assert says in [one.value.replace("\\", "") for one in gone.warning]
 
 
 def test_what_another_server_trains_is_left_alone(own_home):

@@ -563,6 +563,21 @@ def test_what_was_typed_and_chosen_is_there_again_after_another_page(open_app, o
     assert "Read from" not in page_text(app)
 
 
+def test_a_file_too_large_to_read_is_not_replaced_by_the_typed_text(open_app, only_mini, monkeypatch):
+    from ui.session import training_jobs
+
+    started = []
+    monkeypatch.setattr(training_jobs, "start", lambda text, *_: started.append(text) or "mini")
+    app = open_app(page="training_curves")
+    app.text_area(key="w_training_curves_text").set_value("A typed text.").run()
+    app.file_uploader(key="w_training_curves_upload").upload("large.txt", b"a " * 1_000_001, "text/plain").run()
+    app.button(key="w_training_curves_start").click().run()
+    assert not started and "The file was not read. Remove it to train on the typed text." in page_text(app)
+    app.file_uploader(key="w_training_curves_upload").upload("small.txt", b"A small file.", "text/plain").run()
+    app.button(key="w_training_curves_start").click().run()
+    assert started == ["A small file."]
+
+
 def read_tokenizer_of(run):
     from bert_tf.tokenizers import read_tokenizer
 

@@ -37,6 +37,12 @@ def nothing_is_built(monkeypatch):
     monkeypatch.setattr(models, "build_pretraining_model", build)
 
 
+@pytest.mark.parametrize("wrong", [None, 3, ["a"]])
+def test_what_is_no_folder_at_all_is_named(wrong):
+    with pytest.raises(CheckpointError, match="Give the folder that holds the model's files, not "):
+        read(wrong)
+
+
 @pytest.mark.parametrize("kept", [0, 4, 100, 9000, -1])
 def test_a_truncated_file_is_noticed(folder, kept):
     path = folder / "model.safetensors"

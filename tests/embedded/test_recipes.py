@@ -10,6 +10,7 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.cli import pretrain
+from bert_tf.cli.pretrain.options import set_example_defaults
 from bert_tf.models import named_variables
 from bert_tf.pretraining.data.corpus import prepare_corpus
 from bert_tf.pretraining.phases import plan_phases
@@ -21,7 +22,9 @@ def _options(parser, stage):
     """The options of `pretrain` that a stage gives."""
     settings = {name: value for name, value in {**embedded.COMMON, **stage}.items() if name != "run"}
     options = map(str, embedded.options_of(settings))
-    return parser.parse_args(["--text", "x", "--init", "x", "--output", "x", *options])
+    args = parser.parse_args(["--text", "x", "--init", "x", "--output", "x", *options])
+    set_example_defaults(args)
+    return args
 
 
 def test_after_the_gpu_small_reads_pairs_of_all_lengths_and_its_card_says_both(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.data.squad import Question
 from bert_tf.finetuning.metrics.best_spans import best_spans
+from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.question_answering import TASK
 from tests.finetuning.small_datasets import (
     options,
@@ -92,6 +93,15 @@ def test_the_threshold_is_tuned_and_turns_answers_off(answerer):
     assert f1(tuned) >= max(f1(with_threshold(threshold)) for threshold in (-5.0, 0.0, 5.0))
     assert not any(one["answer"] for one in TASK.decode(outputs, rows, examples, with_threshold(-1e9)))
     assert all(one["answer"] for one in TASK.decode(outputs, rows, examples, with_threshold(1e9)))
+
+
+def test_the_threshold_is_tuned_by_the_score_that_selects_the_epoch(monkeypatch):
+    examples = [Question("1", "cat", "the cat", ((0, "the big cat"),)), Question("2", "dog", "the cat", ())]
+    predictions = [{"best": {"text": "cat"}, "margin": 0.0}, {"best": {"text": "cat"}, "margin": 1.0}]
+    monkeypatch.setattr(TASK, "decode", lambda *_: predictions)
+    for metric, threshold in (("f1", 0.0), ("exact_match", -1.0)):
+        settings = TaskSettings("answer", pair=True, metric=metric, extra={"no_answer": True})
+        assert TASK.tune(examples, None, None, settings).extra["threshold"] == threshold
 
 
 def test_targets_of_answers_that_the_tokenizer_cuts_or_loses(tiny_bert):

@@ -18,8 +18,9 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.errors import TaskError
 from bert_tf.files import read_json
+from bert_tf.finetuning import repeated_seeds
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
-from bert_tf.finetuning.fit import FitSettings, fit
+from bert_tf.finetuning.fit import FitSettings, fit, refuse_foreign_model
 from bert_tf.finetuning.repeated_seeds import best_scores, fit_seeds
 from bert_tf.finetuning.report import read_progress, spread
 from bert_tf.finetuning.task_settings import TaskSettings, read_settings
@@ -196,6 +197,24 @@ def test_a_model_of_another_origin_is_not_replaced(start_folder, tmp_path):
     with pytest.raises(TaskError, match="holds a model"):
         fit_seeds(None, start_folder, [], [], None, None, copy, seeds=2)
     assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
+
+
+def test_a_kill_while_the_best_of_several_seeds_is_copied_costs_nothing(start_folder, tmp_path, monkeypatch):
+    (tmp_path / "seed-0" / "run").mkdir(parents=True)
+    (tmp_path / "seed-0" / "run" / "settings.json").write_text("{}")
+    shutil.copytree(start_folder, tmp_path / "seed-0", dirs_exist_ok=True)
+    copytree = shutil.copytree
+
+    def killed(*arguments, **options):
+        copytree(*arguments, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copytree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            repeated_seeds._copy_model(tmp_path / "seed-0", tmp_path)
+    refuse_foreign_model(tmp_path)
+    assert (tmp_path / "config.json").is_file()
 
 
 @pytest.mark.usefixtures("few_updates")

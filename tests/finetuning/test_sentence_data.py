@@ -443,6 +443,12 @@ def test_what_the_first_json_line_lacks_no_later_line_may_have(tmp_path):
     assert read(empty) == [("a", None, "x"), ("b", None, "y")]
 
 
+def test_a_json_line_without_the_key_of_its_labels_is_not_one_without_labels(tmp_path):
+    rows = '{"text": "a", "labels": ["x"]}\n{"text": "b", "labels": []}\n{"text": "c", "label": ["y"]}\n'
+    with pytest.raises(DataError, match="line 3: there is no 'labels'; give it in all rows, an empty list or null"):
+        read(write(tmp_path, "a.jsonl", rows), multi_label=True)
+
+
 def test_one_number_is_one_label_of_several(tmp_path):
     values = ["0", "1", "[0]", '"0"', "false", "null", "[]"]
     path = write(tmp_path, "a.jsonl", "".join(f'{{"text": "a", "label": {value}}}\n' for value in values))

@@ -175,7 +175,8 @@ def test_the_contrastive_loss_is_the_cross_entropy_of_the_cosines():
     from bert_tf.finetuning.tasks.similarity_losses import ContrastiveLoss
 
     vectors = np.random.default_rng(0).normal(size=(4, 2, 8)).astype(np.float32)
-    batch = {"weights": np.array([1, 1, 1, 0], np.float32), "second_texts": np.array([0, 1, 2, 0], np.int32)}
+    numbers = {"first_texts": np.array([0, 2, 4, 0], np.int32), "second_texts": np.array([1, 3, 5, 0], np.int32)}
+    batch = {"weights": np.array([1, 1, 1, 0], np.float32), **numbers}
     units = vectors[:3] / np.linalg.norm(vectors[:3], axis=-1, keepdims=True)
     logits = 20 * units[:, 0] @ units[:, 1].T
     expected = np.mean(np.log(np.exp(logits).sum(axis=1)) - np.diag(logits))
@@ -193,9 +194,26 @@ def test_an_equal_second_text_is_no_negative(tiny_bert):
     batch = TASK.encode(examples, tiny_bert.tokenizer, settings, training=True).batch([0, 1, 2], size=4)
     actual = ContrastiveLoss()({"vectors": vectors}, batch)
     assert float(actual["loss"]) == pytest.approx(0) and float(actual["accuracy"]) == 1
-    batch["second_texts"] = np.array([0, 1, 0, 0], np.int32)
+    batch["second_texts"] = np.array([7, 8, 7, 0], np.int32)
     losses = [np.log(2), np.log(3), np.log(2)]
     assert float(ContrastiveLoss()({"vectors": vectors}, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_other_partners_of_a_first_text_and_the_text_itself_are_no_negatives(tiny_bert):
+    from bert_tf.finetuning.tasks.similarity_losses import ContrastiveLoss
+
+    pairs = [("the cat", "a dog"), ("the cat", "a bird"), ("a dog", "the sun"), ("a tree", "a tree")]
+    examples = [SentenceExample(*pair) for pair in pairs]
+    settings = TASK.settings(options(pooling="mean"), examples)
+    batch = TASK.encode(examples, tiny_bert.tokenizer, settings, training=True).batch([0, 1, 2, 3])
+    vectors = np.ones((4, 2, 8), np.float32)
+    # Candidates of the first two: the partner, "the sun", "a tree"; of "a dog" all but itself; of "a tree" all four.
+    losses = np.log([3, 3, 3, 4])
+    assert float(ContrastiveLoss()({"vectors": vectors}, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
+    ranks = TASK.score(examples, [PairPrediction(vectors[0])] * 4, TaskSettings("similarity", "", "mean"))
+    assert ranks["mean_reciprocal_rank"] == pytest.approx(np.mean([1 / 3, 1 / 3, 1 / 3, 1 / 4]))
+    perfect = [PairPrediction(np.eye(4, dtype=np.float32)[list(pair)]) for pair in ((0, 0), (0, 0), (1, 1), (2, 2))]
+    assert TASK.score(examples, perfect, TaskSettings("similarity", "", "mean"))["accuracy"] == 1
 
 
 def test_the_cosine_loss_is_the_squared_difference():
@@ -289,6 +307,26 @@ def test_the_best_of_several_seeds_has_its_modules_too(start_folder, tmp_path):
     assert (modules.pooling, modules.max_length, modules.extra["normalize"]) == ("mean", 16, True)
 
 
+def test_pairs_that_would_be_alone_in_their_part_of_the_batch_are_refused(start_folder, tmp_path, capsys):
+    path = tmp_path / "pairs.csv"
+    path.write_text("text_a,text_b\nthe cat,the dog\nmoney is big,money\n")
+    quick = ["--model", start_folder, "--train", path, "--output", tmp_path / "out", "--strategy", "one"]
+    for batch, parts in ((1, 1), (4, 4)):
+        assert finetune("similarity", *quick, "--batch-size", batch, "--accumulate", parts) == 2
+        says = f"in a batch of {batch} it would be alone there: give a --batch-size of {2 * parts} or more."
+        assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pair_in_the_other_order_is_not_held_out():
+    examples = [SentenceExample(f"a {number}", f"b {number}") for number in range(20)]
+    examples += [SentenceExample(one.text_b, one.text_a) for one in examples]
+    train, dev = TASK.split(examples, 0.3)
+    assert len(dev) == 12 and not {frozenset((one.text_a, one.text_b)) for one in train} & {
+        frozenset((one.text_a, one.text_b)) for one in dev
+    }
+
+
 def test_files_and_options_that_cannot_be_used(tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("text,score\nA cat.,1\n")
@@ -315,6 +353,18 @@ def test_scores_that_begin_after_the_first_line_are_refused(tmp_path):
     path.write_text('{"text_a": "a", "text_b": "b"}\n{"text_a": "a", "text_b": "c", "score": 0}\n')
     with pytest.raises(DataError, match="line 2: it has 'score', and the first row has not"):
         list(TASK.read(path, argparse.Namespace(**dict.fromkeys(("format", "columns", "text_column", "text2_column")))))
+
+
+@pytest.mark.parametrize("name", ["Score", "LABEL"])
+def test_capitals_in_the_name_of_the_score_do_not_count(tmp_path, name):
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"Text_A,Text_B,{name}\nrain,wet weather,0.9\nsun,snow,0\n")
+    names = ("format", "columns", "text_column", "text2_column")
+    assert [one.target for one in TASK.read(path, argparse.Namespace(**dict.fromkeys(names)))] == [0.9, 0.0]
+    late = tmp_path / "pairs.jsonl"
+    late.write_text(f'{{"text_a": "a", "text_b": "b"}}\n{{"text_a": "a", "text_b": "c", "{name}": 0}}\n')
+    with pytest.raises(DataError, match=f"line 2: it has '{name}', and the first row has not"):
+        list(TASK.read(late, argparse.Namespace(**dict.fromkeys(names))))
 
 
 def test_the_analysis_finds_the_most_similar_texts(bert):

@@ -410,6 +410,8 @@ def test_records_train_a_model_and_a_stopped_run_goes_on(texts, tmp_path, capsys
                 "24",
                 "--objective",
                 "sop",
+                "--mask-rate",
+                "0.2",
                 "--shards",
                 "4",
                 "--quiet",
@@ -444,8 +446,10 @@ def test_records_train_a_model_and_a_stopped_run_goes_on(texts, tmp_path, capsys
     assert "another vocabulary" in capsys.readouterr().err
     for option, value, recorded in (
         ("--length", "32", "24"),
-        ("--mask-rate", "0.5", "0.15"),
+        ("--mask-rate", "0.5", "0.2"),
+        ("--mask-rate", "0.15", "0.2"),
         ("--objective", "mlm", "sop"),
+        ("--objective", "mlm+nsp", "sop"),
     ):
         assert main([*options, "--output", str(tmp_path / "y"), option, value]) == 2
         message = capsys.readouterr().err

@@ -4,6 +4,7 @@ The trackers here are stand-ins with the functions that are called; benchmarks/t
 """
 
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -119,3 +120,10 @@ def test_a_fine_tuning_sends_its_log_and_its_dev_scores(calls, tiny_folder, tmp_
     logged = {(metric[0], metric[3]) for call in calls if call[0] == "log" for metric in call[2] if len(metric) == 4}
     assert {("loss", 1), ("loss", 2), ("dev_accuracy", 2)} <= logged
     assert calls[-1] == ("end", "abc", "FINISHED")
+
+
+def test_scores_without_a_time_are_of_now(calls, tmp_path):
+    with open_tracker("mlflow", tmp_path, {}) as tracker:
+        tracker.log({"step": 2, "dev_accuracy": 0.5})
+    ((_, _, ((name, value, milliseconds, step),)),) = [call for call in calls if call[0] == "log" and call[2]]
+    assert (name, value, step) == ("dev_accuracy", 0.5, 2) and abs(milliseconds / 1000 - time.time()) < 60

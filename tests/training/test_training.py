@@ -265,6 +265,10 @@ def test_a_resumed_run_equals_an_unbroken_one(start, tmp_path):
     whole, parts = weights(tmp_path / "whole/model"), weights(tmp_path / "parts/model")
     for name in whole:
         np.testing.assert_allclose(parts[name], whole[name], atol=1e-6, err_msg=name)
+    # The rate of a training is not that of its model, which a fine-tuning keeps.
+    for folder in ("model", "architecture"):
+        config = json.loads((tmp_path / "parts" / folder / "config.json").read_text())
+        assert config["hidden_dropout_prob"] == config["attention_probs_dropout_prob"] == 0
 
 
 @pytest.mark.usefixtures("few_updates")

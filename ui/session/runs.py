@@ -64,16 +64,20 @@ def run_picker(known):
         format_func=_label,
         width=420,
     )
-    _note_replaced(name)
+    note_replaced(name)
     return known[name]
 
 
-def _note_replaced(name):
-    """Warn that the run called ``name`` is shown in the place of the link's; not of one that was deleted meanwhile."""
+def note_replaced(name, shown_key=_SHOWN):
+    """Warn that a training is shown in the place of the link's; not of one that was deleted meanwhile.
+
+    Args:
+        name: of the training that the page shows. shown_key: where the session keeps the name that was shown last.
+    """
     asked = state.setting(f"{state.view().page}.run", "")
     if asked == name:
-        st.session_state[_SHOWN] = name
-    elif asked and asked != st.session_state.get(_SHOWN):
+        st.session_state[shown_key] = name
+    elif asked and asked != st.session_state.get(shown_key):
         st.warning(replaced("training", asked, name))
 
 

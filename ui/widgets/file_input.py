@@ -132,6 +132,11 @@ def uploaded(page, label="A file of texts", types=_TYPES, most=None, note=_KEPT)
     return name, data
 
 
+def is_refused(page):
+    """Whether the uploader of `uploaded` holds a file that was too large to be read. Call it after `uploaded`."""
+    return st.session_state.get(f"w_{page}_upload") is not None and f"_file_{page}" not in st.session_state
+
+
 def use_sample(page, name):
     """Take a sample in place of the visitor's file of `uploaded`.
 

@@ -15,7 +15,7 @@ from bert_tf.cli.pretrain.networks import (
     training_objective,
     update_flops,
 )
-from bert_tf.cli.pretrain.options import add_arguments
+from bert_tf.cli.pretrain.options import add_arguments, set_example_defaults
 from bert_tf.folder_lock import locked_folder
 from bert_tf.pretraining.initialization import check_objective_fits, start
 from bert_tf.pretraining.run_settings import check_embeddings, check_run, record_settings
@@ -69,6 +69,7 @@ def _run(args, strategy):
         teacher_model = read_teacher(args)
     teacher = teacher_model and teacher_model[2]
     records = _records(args) if args.records else None
+    set_example_defaults(args)
     config, tokenizer, source = start(args, teacher_model)
     args.length = min(LENGTH, config.max_tokens) if args.length is None else args.length
     if records:
@@ -80,8 +81,6 @@ def _run(args, strategy):
             )
     objective = training_objective(args)
     check_objective_fits(config, args.objective, objective.heads)
-    if args.dropout is not None:
-        config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
     check_run(output, args, tokenizer, records, objective.heads)
     check_embeddings(output, config)
     phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
@@ -92,7 +91,7 @@ def _run(args, strategy):
     with scope(strategy):
         fixed_model = teacher or read_fixed_generator(args, tokenizer, phases)
         model, generator, network, optimizer = make_networks(
-            args, config, source, corpus, objective, fixed_model, strategy
+            args, _with_dropout(config, args.dropout), source, corpus, objective, fixed_model, strategy
         )
     del source
     trainer = Trainer(
@@ -112,7 +111,7 @@ def _run(args, strategy):
     state = trainer.restore()
     if trainer.chief:
         # Only now, so that a run that `restore` refuses to resume keeps its settings, which `export` reads.
-        record_settings(output, args, model, tokenizer, corpus)
+        record_settings(output, args, config, model.bert_heads, tokenizer, corpus)
     snapshots = (
         SnapshotWriter(
             output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"), last=args.steps
@@ -128,9 +127,26 @@ def _run(args, strategy):
             checkpoints.save(output / "model", config, tokenizer, model)
         if generator:
             with writing(f"The generator {output / 'generator'}", advice):
-                checkpoints.save(output / "generator", generator.bert_config, tokenizer, generator)
+                own_config = _with_dropout(
+                    generator.bert_config, config.hidden_dropout_prob, config.attention_probs_dropout_prob
+                )
+                checkpoints.save(output / "generator", own_config, tokenizer, generator)
         print(f"Step {step}: model written to {output / 'model'}.", flush=True)
     return STOPPED if trainer.stopped and step < args.steps else 0
+
+
+def _with_dropout(config, rate, of_attention=None):
+    """The settings with other dropout rates, for this training alone: the saved model keeps its own. None: as they are.
+
+    Args:
+        config: `BertConfig`.
+        rate: float or None.
+        of_attention: float. The rate of the attention probabilities; None for `rate`.
+    """
+    if rate is None:
+        return config
+    of_attention = rate if of_attention is None else of_attention
+    return config.replace(hidden_dropout_prob=rate, attention_probs_dropout_prob=of_attention)
 
 
 def _records(args):
@@ -157,7 +173,7 @@ def _records(args):
         "language": settings.language,
     }
     for name, recorded in made_with.items():
-        if (asked := getattr(args, name)) not in (parser.get_default(name), recorded):
+        if (asked := getattr(args, name)) not in (None, recorded):
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} is {asked}, and {args.records} was prepared with {recorded}: leave it out.")
         setattr(args, name, recorded)

@@ -10,6 +10,9 @@ from bert_tf.pretraining.initialization import POSITIONS
 from bert_tf.training.logs.trackers import TRACKERS
 from bert_tf.user_errors import SEED, whole_number
 
+# The options of examples that prepared records have settled.
+_EXAMPLE_OPTIONS = ("objective", "language", "mask_rate", "whole_words", "ngram", "max_predictions")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `pretrain` to an `argparse` parser."""
@@ -111,6 +114,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="freeze the embeddings and the lowest N layers",
     )
     add_example_arguments(parser)
+    # None means not given, so that every value that is given can be compared with that of the records.
+    parser.set_defaults(**dict.fromkeys(_EXAMPLE_OPTIONS))
     parser.add_argument(
         "--precision",
         default="float32",
@@ -149,6 +154,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-to", choices=TRACKERS, help="also send the log to this tracker")
     parser.add_argument("--max-documents", type=whole_number(1), metavar="N", help="use only the first N documents")
     parser.add_argument("--corpus", metavar="DIR", help="folder of the tokenized text (default: in --output)")
+
+
+def set_example_defaults(args: argparse.Namespace) -> None:
+    """Sets the options of examples that are not given to their defaults, for a training on --text."""
+    parser = argparse.ArgumentParser()
+    add_example_arguments(parser)
+    for name in _EXAMPLE_OPTIONS:
+        if getattr(args, name) is None:
+            setattr(args, name, parser.get_default(name))
 
 
 def _share_or_model(text):

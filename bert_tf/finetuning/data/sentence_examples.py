@@ -119,7 +119,8 @@ def read_sentences(
         labelled: bool. False if the targets are not needed.
         skipped: list that gets the RowErrors of rows without a field or a text; None to raise the first one.
         blank: `BlankLines` that counts the blank lines; None if nobody asks.
-        missing: names that the first row lacks and the others must lack too, beside those of a second text.
+        missing: names in lower case that the first row lacks and the others must lack too, beside those of a second
+            text.
 
     Raises: DataError, which names file and line, on the first row that cannot be used; OSError.
     """
@@ -134,7 +135,9 @@ def read_sentences(
                 column_names = find_columns(path, record, layout, labelled)
                 missing = {*missing, *(TEXT2_COLUMNS if column_names[1] is None else ())}
             text, text2, label = column_names
-            if late := next((name for name in missing if record.get(name) not in (None, "")), None):
+            if late := next(
+                (name for name in record if name.lower() in missing and record[name] not in (None, "")), None
+            ):
                 raise RowError(f"{where}: it has {late!r}, and the first row has not: give it in all rows or in none.")
             texts = _text(record, text, where), _text(record, text2, where) if text2 else None
         except RowError as error:
@@ -199,6 +202,8 @@ def _target(record, name, layout, where, kinds=None):
     if layout.regression:
         return _number(value, name, where)
     if layout.multi_label:
+        if name not in record:
+            raise DataError(f"{where}: there is no {name!r}; give it in all rows, an empty list or null for no label.")
         if isinstance(value, (bool, int, float)):
             value = [value]
         parts = value if isinstance(value, list) else str(value or "").split(layout.separator)

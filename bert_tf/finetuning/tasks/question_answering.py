@@ -245,6 +245,7 @@ class QuestionAnswering(Task):
             {key: predictions[key]["best"]["text"] for key in keys},
             {key: predictions[key]["margin"] for key in keys},
             {key: examples[key].answer_texts for key in keys},
+            "exact_match" if settings.metric == "exact_match" else "f1",
         )
         return settings.replace(extra={**settings.extra, "threshold": threshold})
 

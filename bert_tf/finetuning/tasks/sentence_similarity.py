@@ -110,7 +110,8 @@ class SentenceSimilarity(Task):
         score = getattr(options, "score_column", None)
         if score is None and str(path) != "-":
             record: Any = next((one for _, one in islice(records_or_errors(path, options.format, columns), 1)), {})
-            score = next((name for name in LABEL_COLUMNS if isinstance(record, dict) and name in record), None)
+            names = {name.lower(): name for name in reversed(list(record))} if isinstance(record, dict) else {}
+            score = next((names[name] for name in LABEL_COLUMNS if name in names), None)
         return ColumnLayout(options.text_column, options.text2_column, score, columns, regression=True)
 
     def example(self, record: Any, settings: TaskSettings) -> Any:
@@ -130,7 +131,7 @@ class SentenceSimilarity(Task):
         return CLASSIFICATION.asked(record, options)
 
     def inputs(self, example: Any) -> Hashable:
-        return CLASSIFICATION.inputs(example)
+        return tuple(sorted((example.text_a, example.text_b)))  # the cosine does not depend on the order
 
     def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         scores = [example.target for example in examples if example.target is not None]
@@ -162,7 +163,8 @@ class SentenceSimilarity(Task):
             low, high = settings.extra["score_range"]
             rows.values["targets"] = np.array([(one.target - low) / (high - low) for one in examples], np.float32)
         elif training:
-            rows.values["second_texts"] = _numbers(texts[1::2])
+            numbers = _numbers(texts)
+            rows.values |= {"first_texts": numbers[0::2], "second_texts": numbers[1::2]}
         return rows
 
     def needs_pooler(self, settings: TaskSettings) -> bool:
@@ -195,6 +197,9 @@ class SentenceSimilarity(Task):
         from bert_tf.finetuning.tasks.similarity_losses import ContrastiveLoss, CosineLoss
 
         return CosineLoss() if "score_range" in settings.extra else ContrastiveLoss()
+
+    def fewest_rows(self, settings: TaskSettings) -> int:
+        return 1 if "score_range" in settings.extra else 2  # each pair learns from the others
 
     def decode(
         self,
@@ -270,16 +275,23 @@ def _numbers(texts):
 def _partner_ranks(examples, predictions):
     """The rank [N], from 1, of each pair's second text among the different second texts of all pairs, by the cosine.
 
-    A text that several pairs have counts once. A text as near as the pair's own ranks before it: a model whose vectors
-    are all equal finds no partner.
+    A text that several pairs have counts once. The first text itself and its partners of other pairs are left out, as
+    in training. A text as near as the pair's own ranks before it: a model whose vectors are all equal finds no partner.
     """
     texts = _numbers([example.text_b for example in examples])
+    number_of = {example.text_b: number for example, number in zip(examples, texts)}
+    left_out: dict[str, set] = {}  # the first text -> the numbers of the second texts that are no negatives of it
+    for example, number in zip(examples, texts):
+        left_out.setdefault(example.text_a, {number_of.get(example.text_a, number)}).add(number)
     vectors = normalized(np.stack([prediction.vectors for prediction in predictions]))
     different = vectors[np.unique(texts, return_index=True)[1], 1]  # [M, H], text 0 first
     ranks = []
     for first in range(0, len(vectors), 1024):  # so that a large set needs no N x M matrix
         cosines = vectors[first : first + 1024, 0] @ different.T
-        own = cosines[np.arange(len(cosines)), texts[first : first + 1024]]
+        own_texts = texts[first : first + 1024]
+        own = cosines[np.arange(len(cosines)), own_texts]
+        for row, (example, number) in enumerate(zip(examples[first : first + 1024], own_texts)):
+            cosines[row, list(left_out[example.text_a] - {number})] = -np.inf
         ranks.append((~(cosines < own[:, None])).sum(axis=1))  # its own text is not below, nor is NaN
     return np.concatenate(ranks)
 

@@ -32,14 +32,16 @@ class ContrastiveLoss(_PairLoss):
     """Cross-entropy of each text's partner among the second texts of the batch (Henderson et al. 2017, section 4.2;
     "MultipleNegativesRankingLoss" of sentence-transformers).
 
-    A second text equal to the partner is left out: it is no negative.
+    A second text that is no negative is left out: one equal to the partner, to the first text itself, or to another
+    partner of the same first text.
 
     Args:
         scale: float. The factor of the cosines; its inverse is the temperature.
 
     Call arguments:
         outputs: {"vectors": float32 [B, 2, H]}.
-        batch: dict with `weights` float32 [B], and `second_texts` int32 [B], equal where the second texts are equal.
+        batch: dict with `weights` float32 [B], and `first_texts` and `second_texts` int32 [B], a number for each text,
+            equal where two texts are equal.
         counts: as in `pretraining.objectives.masked_lm`.
 
     Returns: dict of scalars: loss and accuracy.
@@ -56,11 +58,14 @@ class ContrastiveLoss(_PairLoss):
         weights, total = batch["weights"], self._total(batch, counts)
         # A row that fills up the batch is nobody's partner.
         logits = self.scale * ops.matmul(first, ops.transpose(second)) + _HIDDEN * (1.0 - weights)[None]
-        partners, texts = ops.arange(ops.shape(logits)[0], dtype="int32"), batch["second_texts"]
-        copies = ops.logical_and(
-            ops.equal(texts[:, None], texts[None]), ops.not_equal(partners[:, None], partners[None])
-        )  # [B, B]
-        logits = logits + _HIDDEN * ops.cast(copies, "float32")
+        partners = ops.arange(ops.shape(logits)[0], dtype="int32")
+        first_texts, second_texts = batch["first_texts"], batch["second_texts"]
+        # [B, B], also on the diagonal, where the partner is.
+        related = ops.equal(second_texts[:, None], second_texts[None])
+        related = ops.logical_or(related, ops.equal(first_texts[:, None], first_texts[None]))
+        related = ops.logical_or(related, ops.equal(first_texts[:, None], second_texts[None]))
+        hidden = ops.logical_and(related, ops.not_equal(partners[:, None], partners[None]))
+        logits = logits + _HIDDEN * ops.cast(hidden, "float32")
         losses = ops.sparse_categorical_crossentropy(partners, logits, from_logits=True)
         hits = ops.cast(ops.equal(ops.cast(ops.argmax(logits, -1), "int32"), partners), "float32")
         return {"loss": ops.sum(losses * weights) / total, "accuracy": ops.sum(hits * weights) / total}

@@ -325,6 +325,10 @@ class Task:
         """The settings with the values of other training options (class weights)."""
         return settings
 
+    def fewest_rows(self, settings: TaskSettings) -> int:
+        """The least number of rows that the loss must see together to learn from them."""
+        return 1
+
     def initialize_head(self, head: keras.layers.Layer, rows: EncodedExamples, settings: TaskSettings) -> None:
         """Initializes a new head from the data (for example the bias with the mean of the targets)."""
 

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -134,7 +135,7 @@ class _MLflow(Tracker):
         self.identifier = identifier
 
     def _send(self, record):
-        milliseconds = int(1000 * record["time"]) if "time" in record else 0
+        milliseconds = int(1000 * record.get("time", time.time()))
         metrics = [self._metric(name, value, milliseconds, record["step"]) for name, value in _numbers(record)]
         self._client.log_batch(self.identifier, metrics=metrics)
 
