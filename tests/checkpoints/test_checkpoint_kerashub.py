@@ -156,6 +156,12 @@ def test_a_setting_that_is_missing_is_named(copied):
         read(copied)
 
 
+def test_settings_of_a_tokenizer_that_are_no_object_are_named(copied, edit_json):
+    edit_json(copied / "tokenizer.json", config=[1])
+    with pytest.raises(CheckpointError, match=r"tokenizer.json: its config is \[1\]"):
+        read(copied)
+
+
 def test_a_truncated_file_is_noticed(copied):
     path = copied / "model.weights.h5"
     path.write_bytes(path.read_bytes()[:3000])

@@ -198,6 +198,10 @@ def _tokenizer(folder):
         raise CheckpointError(f"{folder} has no {_VOCABULARIES[0]}; save the preset with its tokenizer.")
     path = folder / "tokenizer.json"
     settings = read_json(path).get("config", {}) if path.is_file() else {}
+    if not isinstance(settings, dict):
+        raise CheckpointError(
+            f"{path}: its config is {settings!r:.60}, but must be an object; download the file again."
+        )
     # KerasHub does not strip accents by default, although the released uncased weights were trained on stripped
     # text. So only an explicit True is used; otherwise BERT's original rule decides.
     strip = settings.get("strip_accents") or None
