@@ -202,7 +202,12 @@ def test_a_vocabulary_of_another_size_is_refused(copied):
 
 
 @pytest.mark.parametrize(
-    "settings, message", [({"layer_norm_eps": 1e-6}, "layer_norm_eps"), ({"hidden_act": "relu"}, "'relu'")]
+    "settings, message",
+    [
+        ({"layer_norm_eps": 1e-6}, "layer_norm_eps"),
+        ({"hidden_act": "relu"}, "'relu'"),
+        ({"type_vocab_size": 0}, "always has segments, and this model has none"),
+    ],
 )
 def test_what_a_backbone_cannot_hold_is_not_exported(make_tiny, tmp_path, settings, message):
     made = make_tiny(**settings)

@@ -250,6 +250,10 @@ def _check_representable(config, tokenizer, tensors):
         )
     if "bert.pooler.dense.weight" not in tensors:
         raise CheckpointError("A KerasHub BertBackbone always has a pooler, and this model has none.")
+    if not config.type_vocab_size:
+        raise CheckpointError(
+            "A KerasHub BertBackbone always has segments, and this model has none (type_vocab_size 0)."
+        )
     if config.layer_norm_eps != _EPSILON:
         raise CheckpointError(
             f"A KerasHub BertBackbone has layer_norm_eps {_EPSILON}, and this model has {config.layer_norm_eps}."
