@@ -509,7 +509,7 @@ def _field_name(architecture, key):
 
 def _check_choice(name, value, choices):
     if value not in list(choices):
-        raise ConfigError(f"{name} is {value!r}; choose from {', '.join(choices)}.")
+        raise ConfigError(f"{name} is {value!r}; choose from {', '.join(map(str, choices))}.")
 
 
 def _check_integer(name, value, minimum):

@@ -64,6 +64,7 @@ def test_is_frozen():
         ({"num_hidden_layers": 20_000_000}, ["num_hidden_layers", "10,000"]),
         ({"vocab_size": 10**12}, ["vocab_size", "2,147,483,647"]),
         ({"pad_token_id": 40000}, ["40000", "30522"]),
+        ({"tie_word_embeddings": None}, ["tie_word_embeddings is None", "True, False"]),
     ],
 )
 def test_refuses_impossible_values_by_name(changes, words):

@@ -45,11 +45,14 @@ def with_words(
         (`BertConfig`, tokenizer, `StoredModel`), all new.
 
     Raises:
-        InputError: a word is empty, or has a space at its beginning or end; or there is no new word.
+        InputError: `words` is one word alone; a word is no str, is empty, or has a space at its beginning or end; or
+            there is no new word.
     """
+    if isinstance(words, (str, bytes)):
+        raise InputError(f"Give a list of words, such as [{words!r:.60}], not one alone.")
     words = tuple(dict.fromkeys(words))
     for word in words:
-        if not word or word != word.strip():
+        if not isinstance(word, str) or not word or word != word.strip():
             raise InputError(f"{word!r} cannot be added: a word has characters, and no space around it.")
     cut = {word: tokenizer.tokenize(word).ids for word in words}
     pieces = {

@@ -14,12 +14,12 @@ import numpy as np
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints.reading import read_stored
-from bert_tf.errors import DataError, InputError, report
+from bert_tf.errors import DataError, report
 from bert_tf.finetuning.stored_head import StoredNetwork
 from bert_tf.finetuning.task_folder import read_head
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import task_type
-from bert_tf.runtime.read_ahead import read_ahead_windows, read_row
+from bert_tf.runtime.read_ahead import check_batch_size, read_ahead_windows, read_row
 from bert_tf.runtime.weights import parameter
 
 if TYPE_CHECKING:
@@ -129,8 +129,7 @@ class TaskModel:
         """
         if isinstance(inputs, (str, bytes, dict)):
             raise DataError(f"Give a list of inputs, such as [{inputs!r:.60}], not one alone.")
-        if batch_size < 1:
-            raise InputError(f"batch_size must be at least 1, not {batch_size}.")
+        check_batch_size(batch_size)
         done = 0
         for window in read_ahead_windows(inputs, batch_size):
             results = self._examples(window, errors)

@@ -21,7 +21,7 @@ from bert_tf.inference.predictions import (
     target_ids,
 )
 from bert_tf.inference.trace import NextSentence, SentenceOrder, sigmoid
-from bert_tf.runtime.read_ahead import read_ahead_windows, read_row
+from bert_tf.runtime.read_ahead import check_batch_size, read_ahead_windows, read_row
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:  # it imports this module
@@ -88,8 +88,7 @@ def predict_together(
 
 def _check(batch_size, top_k, errors):
     check_top_k(top_k)
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise InputError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
+    check_batch_size(batch_size)
     if errors not in ("raise", "return"):
         raise InputError(f'errors must be "raise" or "return", not {errors!r}.')
 

@@ -93,7 +93,8 @@ def resize_vocabulary(bert: Bert, words: Iterable[str]) -> Bert:
         `Bert`, without a folder: `save(folder, more.config, more.tokenizer, more.model)` writes it.
 
     Raises:
-        InputError: a word is empty or has spaces around it, there is no new word, or the model is a fine-tuned one.
+        InputError: `words` is one word alone, a word is no str, is empty or has spaces around it, there is no new word,
+            or the model is a fine-tuned one.
 
     Example:
         >>> more = resize_vocabulary(load(), ["electroencephalogram"])

@@ -104,7 +104,7 @@ class HookedModel(HeadAnswers):
         names = [names] if isinstance(names, str) else names
         cache: dict[str, Any] = dict.fromkeys(self.hook_names if names is None else names)
         keep = [(name, lambda value, name=name: cache.__setitem__(name, value)) for name in cache]
-        trace = self.run_with_hooks(text_a, text_b, mask, [*hooks, *keep], level)
+        trace = self.run_with_hooks(text_a, text_b, mask, [*_pairs(hooks), *keep], level)
         return trace, cache
 
     def run_with_hooks(
@@ -125,7 +125,8 @@ class HookedModel(HeadAnswers):
         Returns:
             `Trace` of the model with these functions.
         Raises:
-            InputError: a hook name does not exist, or a function returns another shape. Otherwise as `Bert.trace`.
+            InputError: a hook is no such pair, a hook name does not exist, or a function returns no numbers or another
+                shape. Otherwise as `Bert.trace`. What a function itself raises is raised unchanged.
 
         Example:
             >>> def without_head_2(z):
@@ -134,7 +135,7 @@ class HookedModel(HeadAnswers):
             ...     return z
             >>> trace = bert.hooked().run_with_hooks("It is a [MASK].", hooks=[("layer_0.z", without_head_2)])
         """
-        began, hooks = time.perf_counter(), list(hooks)
+        began, hooks = time.perf_counter(), _pairs(hooks)
         for name, _ in hooks:
             if name not in self.hook_names:
                 raise InputError(
@@ -145,7 +146,10 @@ class HookedModel(HeadAnswers):
         states, patterns = [self.embed(ready.token_ids[None], ready.segment_ids[None])], []
         for index in range(self.config.num_hidden_layers):
             layer_hooks = _by_point([hook for hook in hooks if hook[0].startswith(f"layer_{index}.")])
-            x, values = self.layers[f"layer_{index}"](states[-1], _NO_MASK, outputs=("pattern",), hooks=layer_hooks)
+            try:
+                x, values = self.layers[f"layer_{index}"](states[-1], _NO_MASK, outputs=("pattern",), hooks=layer_hooks)
+            except _HookRaised as raised:
+                raise raised.error from raised.error.__cause__
             states.append(x)
             patterns.append(values["pattern"])
         results = self._head_outputs(states[-1], ready.masks)
@@ -545,6 +549,22 @@ def log_odds(logits: tf.Tensor, wanted: tf.Tensor) -> tf.Tensor:
     return tf.gather(logits, wanted, axis=1) - tf.reduce_logsumexp(others, axis=1)
 
 
+class _HookRaised(BaseException):
+    """Carries what a hook raises through the layer: Keras makes another exception of every `Exception` there."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _pairs(hooks):
+    """The hooks as a list, if they are pairs (hook name, function)."""
+    pairs = list(hooks) if isinstance(hooks, Iterable) and not isinstance(hooks, (str, Mapping)) else [hooks]
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
+            raise InputError(f"hooks must be a list of pairs (hook name, function), but {pair!r:.60} is no such pair.")
+    return pairs
+
+
 def _by_point(hooks):
     """A dict from hook points to functions of a tensor, from one layer's pairs (hook name, function of an array)."""
     functions: dict[str, list[HookFunction]] = {}
@@ -554,23 +574,32 @@ def _by_point(hooks):
     def chained(name, chain):
         def hook(value):
             array = tf.cast(value, tf.float32).numpy()
-            for function in chain:
-                array.flags.writeable = False
-                returned = function(array)
-                if returned is None:
-                    continue
-                replacement = np.array(returned, array.dtype)
-                if replacement.shape != array.shape:
-                    raise InputError(
-                        f"The function at {name} returns an array of shape {replacement.shape}; "
-                        f"it must be {array.shape}."
-                    )
-                array = replacement
+            try:
+                for function in chain:
+                    array.flags.writeable = False
+                    array = _replaced_by(function(array), array, name)
+            except Exception as error:
+                raise _HookRaised(error) from None
             return array
 
         return hook
 
     return {name.partition(".")[2]: chained(name, chain) for name, chain in functions.items()}
+
+
+def _replaced_by(returned, array, name):
+    """The array that replaces another at a hook point, from what the function there returns."""
+    if returned is None:
+        return array
+    try:
+        replacement = np.array(returned, array.dtype)
+    except (TypeError, ValueError):
+        raise InputError(f"The function at {name} returns {returned!r:.60}; it must return an array or None.") from None
+    if replacement.shape != array.shape:
+        raise InputError(
+            f"The function at {name} returns an array of shape {replacement.shape}; it must be {array.shape}."
+        )
+    return replacement
 
 
 def _replacing(mask, replacement):

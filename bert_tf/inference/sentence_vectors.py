@@ -5,14 +5,15 @@ B batch, T tokens, H hidden size, L layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.errors import InputError, checked_pair, require_head
 from bert_tf.finetuning.tasks.head_formulas import normalized
-from bert_tf.runtime.read_ahead import read_ahead_windows
+from bert_tf.runtime.read_ahead import check_batch_size, read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:
@@ -49,10 +50,13 @@ def sentence_vectors(
         float32 [H], in the order of the texts.
 
     Raises:
-        InputError: the pooling is unknown, the model does not have the layer, a text is empty, or a tuple holds more
-            than two texts, or `max_length` is more than the model reads.
+        InputError: `texts` is one text alone, the pooling is unknown, the model does not have the layer, `batch_size`
+            is no positive whole number, a text is empty, a tuple holds more than two texts, or `max_length` is more
+            than the model reads.
         MissingHead: `pooling` is "cls" and the model has no pooler.
     """
+    if isinstance(texts, (str, bytes, Mapping)):
+        raise InputError(f"Give a list of texts, such as [{texts!r:.60}], not one alone.")
     most = bert.config.max_tokens
     if max_length is not None and max_length > most:
         raise InputError(f"The length is {max_length:,}; {bert.name} reads at most {most:,} tokens.")
@@ -99,13 +103,12 @@ def _checked(bert, pooling, layer, batch_size):
     if pooling not in POOLINGS:
         raise InputError(f"There is no pooling {pooling!r}; choose from {', '.join(POOLINGS)}.")
     count = bert.config.num_hidden_layers
-    if isinstance(layer, bool) or not isinstance(layer, int) or not -count - 1 <= layer <= count:
+    if isinstance(layer, bool) or not isinstance(layer, Integral) or not -count - 1 <= layer <= count:
         raise InputError(
             f"There is no layer {layer!r}; the model has 0 (the embeddings) to {count}, or -1 to "
             f"{-count - 1} from the end."
         )
-    if batch_size < 1:
-        raise InputError(f"batch_size must be at least 1, not {batch_size}.")
+    check_batch_size(batch_size)
     layer = layer + count + 1 if layer < 0 else layer
     if pooling == "attention" and (bert.task is None or bert.task.settings.pooling != "attention"):
         raise InputError(

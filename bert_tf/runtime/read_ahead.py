@@ -5,13 +5,26 @@ A bad text among them need not end the run: its error can stand in its place.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from numbers import Integral
 from typing import Any, TypeVar
+
+from bert_tf.errors import InputError
 
 Item = TypeVar("Item")
 
 # The number of batches that are sorted by length together. More batches mean less padding, but a longer wait for the
 # first result.
 BATCHES_PER_WINDOW = 32
+
+
+def check_batch_size(batch_size: Any) -> None:
+    """Check that a number of items in one forward pass is a positive whole number.
+
+    Raises:
+        InputError: it is not.
+    """
+    if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
+        raise InputError(f"batch_size must be a whole number of at least 1, not {batch_size!r:.60}.")
 
 
 def read_ahead_windows(source: Iterable[Item], batch_size: int) -> Iterator[list[Item]]:

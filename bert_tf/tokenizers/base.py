@@ -304,7 +304,7 @@ class BaseTokenizer:
 
         Args:
             pairs: iterable of str or (str, str or None). Single texts, or pairs (text_a, text_b); text_b is None
-                or empty for a single text.
+                or empty for a single text. A str is one text.
             max_length: int. The largest number of tokens in each sequence.
             path: str. As in `batch_ids`.
 
@@ -312,12 +312,15 @@ class BaseTokenizer:
             List with one `PackedPair` per text or pair: token ids, segment ids and truncation.
 
         Raises:
-            TextError: a text is not valid text, or ``max_length`` is too small.
+            TextError: a text is not valid text, an entry is no text and no pair, or ``max_length`` is too small.
         """
         flat: list[str] = []
         has_second = []
-        for pair in pairs:
-            text_a, text_b = (pair, None) if isinstance(pair, str) else pair
+        for pair in [pairs] if isinstance(pairs, str) else pairs:
+            try:
+                text_a, text_b = (pair, None) if isinstance(pair, str) else pair
+            except (TypeError, ValueError):
+                raise TextError(f"Give texts or pairs (text_a, text_b), not {pair!r:.60}.") from None
             texts = [text_a] if text_b is None or text_b == "" else [text_a, text_b]
             has_second.append(len(texts) == 2)
             flat += texts

@@ -93,6 +93,12 @@ def read_wordpiece_files(folder: str | Path) -> WordPieceFiles:
     if specials == SPECIAL_TOKENS and _is_berts_pipeline(data) and all(map(_is_special_of_bert, added)):
         return WordPieceFiles(vocab, options)
     pipeline = _pipeline(data, base_ids, options, vocab, specials, added)
+    unknown = pipeline["model"].get("unk_token", UNK)
+    if unknown not in list(base_ids):
+        raise VocabularyError(
+            f"{source}: unk_token {unknown!r:.60}, which stands for unknown words, is no token of the vocabulary; copy "
+            "or download the file again."
+        )
     return WordPieceFiles(vocab, options, specials, json.dumps(pipeline, ensure_ascii=False))
 
 
@@ -193,6 +199,10 @@ def stated_tokens(folder: Path, in_pipeline: Any = None) -> list[dict[str, Any]]
     config, special_map = (optional_json(folder / name) for name in (CONFIG_FILE, SPECIAL_FILE))
     stated = _list(in_pipeline, folder / RUST_FILE)
     decoder = config.get("added_tokens_decoder") or {}
+    if not isinstance(decoder, dict):
+        raise VocabularyError(
+            f"{folder / CONFIG_FILE}: its added_tokens_decoder is {decoder!r:.60}, but must be an object."
+        )
     stated += [{"id": index, **token} for index, token in decoder.items() if isinstance(token, dict)]
     special = [
         token

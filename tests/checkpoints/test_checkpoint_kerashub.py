@@ -156,6 +156,12 @@ def test_a_setting_that_is_missing_is_named(copied):
         read(copied)
 
 
+def test_settings_of_a_tokenizer_that_are_no_object_are_named(copied, edit_json):
+    edit_json(copied / "tokenizer.json", config=[1])
+    with pytest.raises(CheckpointError, match=r"tokenizer.json: its config is \[1\]"):
+        read(copied)
+
+
 def test_a_truncated_file_is_noticed(copied):
     path = copied / "model.weights.h5"
     path.write_bytes(path.read_bytes()[:3000])
@@ -196,7 +202,12 @@ def test_a_vocabulary_of_another_size_is_refused(copied):
 
 
 @pytest.mark.parametrize(
-    "settings, message", [({"layer_norm_eps": 1e-6}, "layer_norm_eps"), ({"hidden_act": "relu"}, "'relu'")]
+    "settings, message",
+    [
+        ({"layer_norm_eps": 1e-6}, "layer_norm_eps"),
+        ({"hidden_act": "relu"}, "'relu'"),
+        ({"type_vocab_size": 0}, "always has segments, and this model has none"),
+    ],
 )
 def test_what_a_backbone_cannot_hold_is_not_exported(make_tiny, tmp_path, settings, message):
     made = make_tiny(**settings)

@@ -197,6 +197,13 @@ def test_keras_weights_with_values_in_another_file_or_many_more_than_its_bytes_a
         open_h5(tmp_path)
 
 
+def test_keras_weights_with_a_name_that_is_no_text_are_refused(tmp_path):
+    with h5py.File(tmp_path / "tf_model.h5", "w") as file:
+        file[b"a/bert/\xff:0"] = np.zeros(3, np.float32)
+    with pytest.raises(CheckpointError, match="not a complete HDF5 file .the name .* is no text"):
+        open_h5(tmp_path)
+
+
 def test_keras_weights_are_fetched_where_there_is_nothing_else(served, tmp_path, tiny_folder):
     write_h5(tmp_path / "tf_model.h5", load_file(tiny_folder / "model.safetensors"))
     pickled(served)

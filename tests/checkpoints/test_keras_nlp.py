@@ -314,6 +314,12 @@ def test_segments_that_a_backbone_has_no_place_for_are_refused(make_tiny, settin
         bert_tf.Bert(made.config, made.tokenizer, made.model).to_keras_nlp()
 
 
+def test_a_model_without_segments_is_refused_where_a_backbone_always_has_them(make_tiny):
+    made = make_tiny(heads=("pooler",), type_vocab_size=0)
+    with pytest.raises(CheckpointError, match="always has segments, and this model has none"):
+        bert_tf.Bert(made.config, made.tokenizer, made.model).to_keras_nlp()
+
+
 @pytest.mark.parametrize("name", ["roberta", "albert"])
 def test_a_vocabulary_of_another_kind_than_keras_nlps_is_refused(tiny, tmp_path, name):
     from bert_tf.inference.exported.keras_nlp_task import write_preset

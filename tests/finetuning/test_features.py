@@ -121,6 +121,20 @@ def test_what_cannot_be_had_is_told(tiny_bert, changes, output):
         sentence_vectors(tiny_bert, TEXTS, **changes)
 
 
+@pytest.mark.parametrize("texts", ["big", b"big", {"text": "big"}])
+def test_a_text_alone_is_not_read_letter_by_letter(tiny_bert, texts):
+    with pytest.raises(InputError, match="Give a list of texts, such as .*not one alone"):
+        sentence_vectors(tiny_bert, texts)
+
+
+def test_numbers_of_numpy_are_whole_numbers_and_others_are_refused(tiny_bert):
+    vectors = list(sentence_vectors(tiny_bert, TEXTS, layer=np.int64(1), batch_size=np.int32(3)))
+    np.testing.assert_array_equal(vectors, list(sentence_vectors(tiny_bert, TEXTS, layer=1, batch_size=3)))
+    for batch_size in (0, "3", 2.5, True):
+        with pytest.raises(InputError, match=f"batch_size must be a whole number of at least 1, not {batch_size!r}"):
+            sentence_vectors(tiny_bert, TEXTS, batch_size=batch_size)
+
+
 def test_a_third_text_is_refused(tiny_bert):
     with pytest.raises(InputError, match="not 3 texts"):
         next(sentence_vectors(tiny_bert, [("the cat", "a dog", "it ran")]))

@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 from bert_tf.errors import EmptyText, InputError, NothingToPredict
@@ -98,6 +99,7 @@ def test_bad_settings_are_refused_at_once(tiny_bert):
     for options in ({"batch_size": 0}, {"top_k": 0}, {"errors": "ignore"}, {"batch_size": 2.0}):
         with pytest.raises(InputError, match=repr(next(iter(options.values())))):
             tiny_bert.predict_many(ROWS, **options)
+    assert len(list(tiny_bert.predict_many(ROWS, batch_size=np.int64(2)))) == len(ROWS)
 
 
 def test_a_question_without_an_answer_is_an_error(tiny_bert):

@@ -208,12 +208,49 @@ def test_another_texts_states_give_its_answer(tiny_bert, trace):
     [
         ("layer_9.z", print, "no hook 'layer_9.z'.*from 0 to 1"),
         ("resid_post", print, "no hook 'resid_post'"),
-        ("layer_0.z", lambda z: z[0], r"layer_0.z returns an array of shape \(4, .*must be \(1, 4"),
+        (
+            "layer_0.z",
+            lambda z: z[0],
+            r"^The function at layer_0.z returns an array of shape \(4, .*be \(1, 4, .*\)\.$",
+        ),
+        ("layer_0.z", lambda z: "abc", "^The function at layer_0.z returns 'abc'; it must return an array or None.$"),
+        ("layer_0.z", lambda z: [[1], [1, 2]], r"^The function at layer_0.z returns \[\[1\], \[1, 2\]\]"),
+        ("layer_0.z", 3, r"but \('layer_0.z', 3\) is no such pair"),
     ],
 )
 def test_hooks_that_cannot_be_are_refused(tiny_bert, name, function, message):
     with pytest.raises(InputError, match=message):
         tiny_bert.hooked().run_with_hooks(*TEXTS, hooks=[(name, function)])
+
+
+@pytest.mark.parametrize(
+    "hooks, named",
+    [
+        (("layer_0.z", print), "'layer_0.z'"),
+        ("layer_0.z", "'layer_0.z'"),
+        ({"layer_0.z": print}, "{'layer_0.z'"),
+        (None, "None"),
+        ([("layer_0.z", print, 1)], r"\('layer_0.z'"),
+    ],
+)
+def test_hooks_that_are_no_list_of_pairs_are_one_sentence(tiny_bert, hooks, named):
+    with pytest.raises(InputError, match=f"list of pairs .hook name, function., but {named}"):
+        tiny_bert.hooked().run_with_cache(*TEXTS, hooks=hooks)
+
+
+def test_what_a_hook_raises_leaves_the_run_unchanged(tiny_bert):
+    class Found(Exception):
+        def __init__(self, layer, value):
+            super().__init__(layer, value)
+            self.value = value
+
+    def stop(z):
+        raise Found(0, z.shape)
+
+    with pytest.raises(Found) as caught:
+        tiny_bert.hooked().run_with_hooks(*TEXTS, hooks=[("layer_0.z", stop)])
+    assert caught.value.value[:2] == (1, 4) and caught.traceback[-1].name == "stop"
+    assert tiny_bert.hooked().run_with_hooks(*TEXTS).length  # the next run is as before
 
 
 def test_a_value_cannot_be_changed_behind_the_runs_back(tiny_bert):

@@ -125,3 +125,11 @@ def test_encode_batch_equals_encode(tokenizer, golden):
         assert packed.segment_ids.tolist() == one.segment_ids.tolist()
         assert packed.truncated == one.truncated
         assert packed.length == one.length
+
+
+def test_encode_batch_takes_one_text_for_one_text_and_refuses_what_is_no_pair(tokenizer):
+    (packed,) = tokenizer.encode_batch("a single text")
+    assert packed.token_ids.tolist() == tokenizer.encode("a single text").token_ids.tolist()
+    for entry in (("a", "b", "c"), ["a"], 3, None):
+        with pytest.raises(TextError, match="Give texts or pairs"):
+            tokenizer.encode_batch(["a", entry])

@@ -156,3 +156,15 @@ def test_a_bad_config_is_refused(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": "yes"}))
     with pytest.raises(VocabularyError, match="do_lower_case is 'yes'"):
         Tokenizer.from_folder(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": ["<new>"]}))
+    with pytest.raises(VocabularyError, match=r"added_tokens_decoder is \['<new>'\]"):
+        Tokenizer.from_folder(tmp_path)
+
+
+@pytest.mark.parametrize("unknown", ["<unk>", None, ["[UNK]"]])
+def test_a_tokenizer_json_without_its_unknown_token_is_refused(tmp_path, unknown):
+    vocabulary = {token: index for index, token in enumerate(SPECIAL)}
+    model = {"type": "WordPiece", "vocab": vocabulary, "unk_token": unknown}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model}))
+    with pytest.raises(VocabularyError, match="tokenizer.json: unk_token .* is no token of the vocabulary"):
+        Tokenizer.from_folder(tmp_path)

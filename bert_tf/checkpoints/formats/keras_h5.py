@@ -55,6 +55,8 @@ def dataset_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     def add(key, item):
         nonlocal declared
         if isinstance(item, h5py.Dataset):
+            if not isinstance(key, str):
+                raise ValueError(f"the name {key!r:.60} is no text")
             shapes[key] = item.shape
             declared += item.nbytes
             if item.external or item.is_virtual:

@@ -347,6 +347,11 @@ def make_backbone(config: BertConfig, tensors: Mapping[str, np.ndarray]) -> Any:
     values = {name: getattr(config, setting) for name, setting in _settings_of(config.model_type).items()}
     if SETTINGS["max_sequence_length"] == _settings_of(config.model_type)["max_sequence_length"]:
         values["max_sequence_length"] = config.max_tokens
+    if values.get("num_segments") == 0:
+        raise CheckpointError(
+            f"A {record.prefix}Backbone of keras_nlp always has segments, and this model has none (type_vocab_size 0); "
+            "write the format 'own'."
+        )
     if "embedding_dim" in values:
         values["embedding_dim"] = config.embedding_width
     if "num_groups" in values:

@@ -198,6 +198,10 @@ def _tokenizer(folder):
         raise CheckpointError(f"{folder} has no {_VOCABULARIES[0]}; save the preset with its tokenizer.")
     path = folder / "tokenizer.json"
     settings = read_json(path).get("config", {}) if path.is_file() else {}
+    if not isinstance(settings, dict):
+        raise CheckpointError(
+            f"{path}: its config is {settings!r:.60}, but must be an object; download the file again."
+        )
     # KerasHub does not strip accents by default, although the released uncased weights were trained on stripped
     # text. So only an explicit True is used; otherwise BERT's original rule decides.
     strip = settings.get("strip_accents") or None
@@ -246,6 +250,10 @@ def _check_representable(config, tokenizer, tensors):
         )
     if "bert.pooler.dense.weight" not in tensors:
         raise CheckpointError("A KerasHub BertBackbone always has a pooler, and this model has none.")
+    if not config.type_vocab_size:
+        raise CheckpointError(
+            "A KerasHub BertBackbone always has segments, and this model has none (type_vocab_size 0)."
+        )
     if config.layer_norm_eps != _EPSILON:
         raise CheckpointError(
             f"A KerasHub BertBackbone has layer_norm_eps {_EPSILON}, and this model has {config.layer_norm_eps}."
