@@ -12,6 +12,7 @@ from tests.browser.page_reading import (
     PAIR,
     PATIENCE,
     chip,
+    open_page,
     parameters,
     point,
     repeat_until,
@@ -163,6 +164,21 @@ def test_a_page_is_found_by_its_title_and_by_its_question(visit):
         for typed in (one.title, one.question):
             search.fill(typed)
             expect(first).to_have_text(one.title + one.question)
+
+
+def test_going_back_and_forward_quickly_does_not_end_the_visit(visit):
+    page = visit(PAIR).page
+    app = page.locator(".stApp")
+    for pause in (0, 100, 200, 300, 400, 600):
+        open_page(page, "Logit lens")
+        wait_for_link(page, "page", "logit_lens")
+        for act in ("back", "forward", "back"):
+            page.wait_for_timeout(pause)
+            page.evaluate(f"history.{act}()")
+        page.wait_for_timeout(1000)
+        expect(app).to_have_attribute("data-test-connection-state", "CONNECTED")
+        open_page(page, "Predict")
+        page.locator(".lines .left .token").first.wait_for()
 
 
 def test_a_failed_download_says_how_to_bring_the_model_and_goes_with_the_next_change(visit, server_home):
