@@ -71,7 +71,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   }
 
   // A page opens where the visitor left it, and at its top if the visitor has not seen it. It is drawn part by part:
-  // wait until it is long enough, or the visitor acts.
+  // wait until it is long enough, or the visitor acts. A focus that is lost meanwhile goes to the title.
   function keepScroll() {
     const main = document.querySelector('[data-testid="stMain"]');
     if (!main) return;
@@ -91,6 +91,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
       const restore = () => {
         if (waiting.signal.aborted) return;
         main.scrollTop = wanted;
+        keepFocus();
         // Streamlit goes to the top when it draws another page: hold the place until the page is drawn.
         const drawn = document.querySelector(".stApp")?.dataset.testScriptState === "notRunning";
         if (performance.now() > end || (drawn && Math.abs(main.scrollTop - wanted) < 2)) waiting.abort();
@@ -101,6 +102,15 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     main.addEventListener("scroll", () => {
       if (sections.waiting.signal.aborted && !sections.left) places.set(data.current, main.scrollTop);
     }, { signal: listening.signal, passive: true });
+  }
+
+  // The focus was in the search, or in what is no longer drawn: without it a screen reader says nothing of the new page,
+  // and the Tab key begins anew in the sidebar. It goes on at the page's title.
+  function keepFocus() {
+    const title = document.querySelector('[data-testid="stMain"] h1');
+    if (!title || document.activeElement !== document.body) return;
+    title.tabIndex = -1;
+    title.focus({ preventScroll: true });
   }
 
   function fillSections() {
@@ -151,8 +161,10 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     search.blur();
     sections.left = true; // what scrolls from now on is not the visitor
     setTriggerValue("go", page.name);
-    // On a telephone the sidebar lies over the page.
-    if (matchMedia("(max-width: 768px)").matches) button("stSidebarCollapseButton")?.click();
+    // On a telephone the sidebar lies over the page: it goes, and with it the link that has the focus.
+    if (!matchMedia("(max-width: 768px)").matches) return;
+    button("stSidebarCollapseButton")?.click();
+    document.activeElement.blur();
   }
 
   function leave() {

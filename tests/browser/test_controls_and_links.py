@@ -166,6 +166,38 @@ def test_a_page_is_found_by_its_title_and_by_its_question(visit):
             expect(first).to_have_text(one.title + one.question)
 
 
+def test_a_page_opens_with_the_focus_at_its_title(visit):
+    page = visit(PAIR).page
+    page.locator(".lines .left .token").first.wait_for()
+
+    def opened(title):
+        expect(page.get_by_role("heading", level=1, name=title)).to_be_focused()
+        expect(page).to_have_title(f"{title} · BERT explorer")
+
+    page.keyboard.press("/")
+    page.keyboard.type("neuron")
+    expect(page.locator(".results a").first).to_contain_text("Neuron")
+    page.keyboard.press("Enter")
+    opened("Neuron")
+    page.keyboard.press("/")
+    page.keyboard.type("predict")
+    page.locator(".results a", has_text="Predict").first.focus()
+    page.keyboard.press("Enter")
+    opened("Predict")
+    # Its own button leaves with the page.
+    page.get_by_role("button", name="All heads").press("Enter")
+    opened("All heads")
+    # A link that stays keeps the focus, save on a telephone, where it goes with the sidebar.
+    link = page.locator(".sections a", has_text=re.compile("^Neuron$"))
+    link.press("Enter")
+    expect(page).to_have_title("Neuron · BERT explorer")
+    expect(link).to_be_focused()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.locator(".sections a", has_text="Model view").press("Enter")
+    opened("Model view")
+
+
 def test_going_back_and_forward_quickly_does_not_end_the_visit(visit):
     page = visit(PAIR).page
     app = page.locator(".stApp")
