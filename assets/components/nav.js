@@ -39,7 +39,10 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const listening = new AbortController();
   document.addEventListener("keydown", slash, { signal: listening.signal });
   // For some seconds after a press the server takes the address of before for a late message: back is told to it.
-  window.addEventListener("popstate", () => setTriggerValue("back", location.search), { signal: listening.signal });
+  // An address without a view is the first of a visit, and gets one at once: to stop there would never let go back beyond.
+  window.addEventListener("popstate", () => {
+    if (location.search) setTriggerValue("back", location.search); else history.back();
+  }, { signal: listening.signal });
   keepScroll();
   const listed = new MutationObserver(greyMissing);
   listed.observe(document.body, { childList: true, subtree: true });

@@ -213,6 +213,14 @@ def test_going_back_and_forward_quickly_does_not_end_the_visit(visit):
         page.locator(".lines .left .token").first.wait_for()
 
 
+def test_going_back_from_the_first_page_leaves_the_explorer(visit):
+    page = visit("/").page
+    page.locator(".lines .left .token").first.wait_for()
+    page.wait_for_function("() => location.search")
+    page.evaluate("history.back()")
+    page.wait_for_url("about:blank", timeout=20_000)
+
+
 def test_a_failed_download_says_how_to_bring_the_model_and_goes_with_the_next_change(visit, server_home):
     page = visit(PAIR + "&page=side_by_side").page
     button = page.get_by_role("button", name="Get bert-base-uncased")
