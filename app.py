@@ -8,7 +8,7 @@ import streamlit as st
 from ui import first_paint
 
 if __name__ == "__main__":
-    st.set_page_config(page_title=first_paint.TITLE, page_icon=first_paint.ICON, layout="wide")
+    st.set_page_config(page_icon=first_paint.ICON, layout="wide")
     first_paint.style()
     before_pages = first_paint.draw()
 
@@ -50,7 +50,7 @@ if __name__ == "__main__":
 
     # The view names the page (?page=logit_lens), so all links have the same path. An address such as /logit_lens is
     # redirected to its page.
-    front = st.Page(home, title=first_paint.TITLE, default=True)
+    front = st.Page(home, title=frame.window_title(), default=True)
     st.navigation([front, *frame.redirects(front)], position="hidden").run()
 else:
     from starlette.middleware import Middleware

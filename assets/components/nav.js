@@ -39,7 +39,10 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const listening = new AbortController();
   document.addEventListener("keydown", slash, { signal: listening.signal });
   // For some seconds after a press the server takes the address of before for a late message: back is told to it.
-  window.addEventListener("popstate", () => setTriggerValue("back", location.search), { signal: listening.signal });
+  // An address without a view is the first of a visit, and gets one at once: to stop there would never let go back beyond.
+  window.addEventListener("popstate", () => {
+    if (location.search) setTriggerValue("back", location.search); else history.back();
+  }, { signal: listening.signal });
   keepScroll();
   const listed = new MutationObserver(greyMissing);
   listed.observe(document.body, { childList: true, subtree: true });
@@ -71,7 +74,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   }
 
   // A page opens where the visitor left it, and at its top if the visitor has not seen it. It is drawn part by part:
-  // wait until it is long enough, or the visitor acts.
+  // wait until it is long enough, or the visitor acts. A focus that is lost meanwhile goes to the title.
   function keepScroll() {
     const main = document.querySelector('[data-testid="stMain"]');
     if (!main) return;
@@ -91,6 +94,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
       const restore = () => {
         if (waiting.signal.aborted) return;
         main.scrollTop = wanted;
+        keepFocus();
         // Streamlit goes to the top when it draws another page: hold the place until the page is drawn.
         const drawn = document.querySelector(".stApp")?.dataset.testScriptState === "notRunning";
         if (performance.now() > end || (drawn && Math.abs(main.scrollTop - wanted) < 2)) waiting.abort();
@@ -101,6 +105,15 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     main.addEventListener("scroll", () => {
       if (sections.waiting.signal.aborted && !sections.left) places.set(data.current, main.scrollTop);
     }, { signal: listening.signal, passive: true });
+  }
+
+  // The focus was in the search, or in what is no longer drawn: without it a screen reader says nothing of the new page,
+  // and the Tab key begins anew in the sidebar. It goes on at the page's title.
+  function keepFocus() {
+    const title = document.querySelector('[data-testid="stMain"] h1');
+    if (!title || document.activeElement !== document.body) return;
+    title.tabIndex = -1;
+    title.focus({ preventScroll: true });
   }
 
   function fillSections() {
@@ -151,8 +164,10 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     search.blur();
     sections.left = true; // what scrolls from now on is not the visitor
     setTriggerValue("go", page.name);
-    // On a telephone the sidebar lies over the page.
-    if (matchMedia("(max-width: 768px)").matches) button("stSidebarCollapseButton")?.click();
+    // On a telephone the sidebar lies over the page: it goes, and with it the link that has the focus.
+    if (!matchMedia("(max-width: 768px)").matches) return;
+    button("stSidebarCollapseButton")?.click();
+    document.activeElement.blur();
   }
 
   function leave() {

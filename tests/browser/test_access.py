@@ -185,3 +185,22 @@ def test_lines_between_tokens_are_said(visit):
     expect(hint).to_have_text(re.compile(r"^“The” looks most at “.+”, [\d.]+%"))
     other = re.search("at “(.+?)”, ", hint.inner_text()).group(1)
     expect(page.get_by_role("option", name=re.compile(rf"^{re.escape(other)}: [\d.]+%")).first).to_be_attached()
+
+
+def test_high_contrast_keeps_the_colours_that_tell_something(visit):
+    page = visit(f"/?page=predict&{TEXTS}", forced_colors="active").page
+    seen = "(one, before) => getComputedStyle(one, before).backgroundColor"
+
+    def colours(sign, before=None):
+        page.locator(sign).first.wait_for()
+        return {one.evaluate(seen, before) for one in page.locator(sign).all()}
+
+    blank = page.locator("body").evaluate(seen, None)
+    assert blank not in colours(".bars .bar", "::before")
+    assert blank not in colours(".gauge .yes") | colours(".gauge .no")
+    assert colours(".chip[aria-pressed=true]").isdisjoint(colours("button.chip[aria-pressed=false]"))
+    assert colours(".controls input:checked") != {blank}
+    choice = "[data-testid=stSidebar] [data-testid=stButtonGroup] button"
+    assert colours(f"{choice}[aria-checked=true]").isdisjoint(colours(f"{choice}[aria-checked=false]"))
+    page.goto(page.url.replace("?", "?page=saliency&"))
+    assert len(colours(".marks .word")) > 2

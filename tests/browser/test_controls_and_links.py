@@ -12,6 +12,7 @@ from tests.browser.page_reading import (
     PAIR,
     PATIENCE,
     chip,
+    open_page,
     parameters,
     point,
     repeat_until,
@@ -163,6 +164,61 @@ def test_a_page_is_found_by_its_title_and_by_its_question(visit):
         for typed in (one.title, one.question):
             search.fill(typed)
             expect(first).to_have_text(one.title + one.question)
+
+
+def test_a_page_opens_with_the_focus_at_its_title(visit):
+    page = visit(PAIR).page
+    page.locator(".lines .left .token").first.wait_for()
+
+    def opened(title):
+        expect(page.get_by_role("heading", level=1, name=title)).to_be_focused()
+        expect(page).to_have_title(f"{title} · BERT explorer")
+
+    page.keyboard.press("/")
+    page.keyboard.type("neuron")
+    expect(page.locator(".results a").first).to_contain_text("Neuron")
+    page.keyboard.press("Enter")
+    opened("Neuron")
+    page.keyboard.press("/")
+    page.keyboard.type("predict")
+    page.locator(".results a", has_text="Predict").first.focus()
+    page.keyboard.press("Enter")
+    opened("Predict")
+    # Its own button leaves with the page.
+    page.get_by_role("button", name="All heads").press("Enter")
+    opened("All heads")
+    # A link that stays keeps the focus, save on a telephone, where it goes with the sidebar.
+    link = page.locator(".sections a", has_text=re.compile("^Neuron$"))
+    link.press("Enter")
+    expect(page).to_have_title("Neuron · BERT explorer")
+    expect(link).to_be_focused()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.locator(".sections a", has_text="Model view").press("Enter")
+    opened("Model view")
+
+
+def test_going_back_and_forward_quickly_does_not_end_the_visit(visit):
+    page = visit(PAIR).page
+    app = page.locator(".stApp")
+    for pause in (0, 100, 200, 300, 400, 600):
+        open_page(page, "Logit lens")
+        wait_for_link(page, "page", "logit_lens")
+        for act in ("back", "forward", "back"):
+            page.wait_for_timeout(pause)
+            page.evaluate(f"history.{act}()")
+        page.wait_for_timeout(1000)
+        expect(app).to_have_attribute("data-test-connection-state", "CONNECTED")
+        open_page(page, "Predict")
+        page.locator(".lines .left .token").first.wait_for()
+
+
+def test_going_back_from_the_first_page_leaves_the_explorer(visit):
+    page = visit("/").page
+    page.locator(".lines .left .token").first.wait_for()
+    page.wait_for_function("() => location.search")
+    page.evaluate("history.back()")
+    page.wait_for_url("about:blank", timeout=20_000)
 
 
 def test_a_failed_download_says_how_to_bring_the_model_and_goes_with_the_next_change(visit, server_home):

@@ -109,6 +109,14 @@ def test_chips_are_used_with_the_keyboard_alone(visit):
     assert stops == 1
 
 
+def test_rows_of_chips_without_room_fade_until_the_last_is_reached(visit):
+    page = visit("/?a=" + "the+bunny+ate+a+carrot+" * 24).page
+    rows = page.locator(".chips .scroll")
+    expect(rows).to_have_css("mask-image", re.compile("linear-gradient"))
+    rows.evaluate("(one) => { one.scrollTop = one.scrollHeight; }")
+    expect(rows).to_have_css("mask-image", "none")
+
+
 def test_heads_are_opened_with_the_keyboard(visit):
     page = visit(PAIR + "&page=all_heads").page
     page.locator(".board").focus()

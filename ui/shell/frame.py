@@ -7,6 +7,7 @@ import urllib.parse
 import streamlit as st
 
 from ui.elements import components, glossary_terms
+from ui.first_paint import TITLE
 from ui.samples.examples import FIRST
 from ui.samples.glossary import TERMS
 from ui.session import state, task_models
@@ -89,6 +90,11 @@ def _search_terms():
     for term in TERMS:
         terms[term.page] += [term.name, *term.others]
     return {name: " ".join(dict.fromkeys(" ".join(words).lower().split())) for name, words in terms.items()}
+
+
+def window_title():
+    """The title of the browser's window: it tells tabs, bookmarks and steps of the history apart."""
+    return f"{current_page().title} · {TITLE}"
 
 
 def draw_title():
