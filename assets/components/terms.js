@@ -38,7 +38,9 @@ export default inOrder(function ({ parentElement, data }) {
       }
     }
     marks = [...found.values()];
-    CSS.highlights.set("glossary-term", new Highlight(...marks.map(({ range }) => range)));
+    // In high contrast the browser gives every highlight the colours of selected text.
+    const ranges = matchMedia("(forced-colors: active)").matches ? [] : marks.map(({ range }) => range);
+    CSS.highlights.set("glossary-term", new Highlight(...ranges));
     const said = marks.map(({ term }) => term.name).join("\n");
     if (root.said === said) return;
     root.said = said;

@@ -204,3 +204,5 @@ def test_high_contrast_keeps_the_colours_that_tell_something(visit):
     assert colours(f"{choice}[aria-checked=true]").isdisjoint(colours(f"{choice}[aria-checked=false]"))
     page.goto(page.url.replace("?", "?page=saliency&"))
     assert len(colours(".marks .word")) > 2
+    page.locator(".terms .list button").first.wait_for()
+    assert page.evaluate("CSS.highlights.get('glossary-term').size") == 0  # they would look like selected text
