@@ -127,7 +127,7 @@ def _one_or_many(fields, settings, limits):
 
 
 def _analysis(analysis, masked, limits):
-    row = {"oneOf": [_STRING, {"type": "object", "properties": masked, "required": ["text_a"]}]}
+    row = {"oneOf": [_STRING, {"type": "object", "properties": {**masked, "label": _STRING}, "required": ["text_a"]}]}
     needed = [option.name for option in analysis.options if option.required]
     described: dict[str, Any] = {
         "model": _MODEL,

@@ -1,6 +1,7 @@
 """The REST service by its HTTP: answers are those of the library and of `--json`; bad requests get one sentence."""
 
 import json
+import math
 import re
 import socket
 import threading
@@ -150,6 +151,7 @@ def test_features_are_the_sentence_vectors(service, tiny_bert):
         ("contributions", {"target": {"token": "cat"}}, (TEXT, "--target", "cat")),
         ("ablation", {"options": {"heads": ["0.1", "1.0"]}}, (TEXT, "--heads", "0.1", "1.0")),
         ("compare", {"options": {"other": "tiny-uncased"}}, (TEXT, "--other", "tiny-uncased")),
+        ("neuron", {}, (TEXT,)),
     ],
 )
 def test_an_analysis_is_the_record_of_the_command_line(service, home, capsys, name, body, arguments):
@@ -199,6 +201,7 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/predict", {"text_a": TEXT, "model": 3}, 400, "name of a model"),
         ("/tasks/tiny-cased", {"text": "x"}, 404, "not fine-tuned"),
         ("/features", {"text_a": "x", "pooling": "median"}, 400, "median"),
+        ("/features", {"text_a": "x", "pooling": False}, 400, "There is no pooling False"),
         ("/features", {"text_a": "x", "length": 1}, 400, "length"),
         ("/explain/nothing", {}, 404, "no analysis"),
         ("/explain/time-lapse", {"text_a": TEXT, "options": {"folder": "/"}}, 404, "no analysis"),
@@ -235,6 +238,17 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
             "201 characters",
         ),
         ("/explain/head-profiles", {"rows": [{"text_a": TEXT, "mask": 5}]}, 400, "The mask of row 1"),
+        ("/explain/head-profiles", {"rows": [{"text_a": TEXT, "mask": False}]}, 400, "The mask of row 1"),
+        (
+            "/explain/head-profiles",
+            {"rows": [TEXT, {"text_a": TEXT, "maks": "cat"}]},
+            400,
+            "Row 2 has unknown keys: maks;",
+        ),
+        ("/explain/logit-lens", {"text_a": TEXT, "mask": False}, 400, '"mask" must be a word'),
+        ("/explain/saliency", {"text_a": TEXT, "target": []}, 400, '"target" must be an object'),
+        ("/explain/saliency", {"text_a": TEXT, "target": False}, 400, '"target" must be an object'),
+        ("/explain/saliency", {"text_a": TEXT, "options": {"noise": math.nan}}, 400, "at most 1, not nan"),
         ("/explain/dataset", {"rows": [TEXT, {"text_a": TEXT, "label": ["x"]}]}, 400, "label of row 2 must be text"),
         ("/explain/ablation", {"text_a": TEXT, "options": {"heads": "0.1"}}, 400, "must be a list"),
         ("/explain/ablation", {"text_a": TEXT, "options": {"sweep_over": "pixels"}}, 400, "one of heads, layers"),
