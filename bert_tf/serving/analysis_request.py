@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from argparse import ArgumentTypeError, Namespace
 from typing import Any
 
@@ -61,6 +62,13 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
         raise RequestProblem(
             400, f"{name} does not read {', '.join(unread)[:80]}; it reads {', '.join(keys_of(analysis))}."
         )
+    try:
+        return _answer(analysis, body, store, limits)
+    except InputError as error:
+        raise InputError(_with_keys(str(error), analysis)) from error
+
+
+def _answer(analysis, body, store, limits):
     options = options_of(analysis, body.get("options", {}), store, limits)
     namespace = _namespace(analysis, body, limits)
     command.check(analysis, namespace, options)
@@ -76,6 +84,18 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
     with when_engine_unused(functools.partial(_beside_predictions, bert)):
         positional, trace = command.inputs(analysis, bert, namespace)
         return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))
+
+
+def _with_keys(sentence, analysis):
+    """A sentence about options of the command line, with the keys of a request instead of them."""
+    keys = {flag: option.name for option in analysis.options for flag in option.flags}
+    if analysis.target:
+        keys |= {f"--{key.replace('_', '-')}": key for key in TARGET_KEYS} | {"--target": "token"}
+
+    def key(match):
+        return f'"{keys[match[1]]}"' if match[1] in keys else match[0]
+
+    return re.sub(r"(--[a-z-]+)( [A-Z]+\b)?", key, sentence)  # with the placeholder of the value, as in --other M
 
 
 @contextlib.contextmanager

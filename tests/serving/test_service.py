@@ -266,6 +266,21 @@ def test_a_bad_request_gets_one_sentence(service, path, body, status, says):
     assert says in answer["error"] and "\n" not in answer["error"]
 
 
+@pytest.mark.parametrize(
+    "name, body, sentence",
+    [
+        ("compare", {}, 'Give "other", another model, or "other_text", another text.'),
+        ("saliency", {"options": {"references": ["a"]}}, '"references" goes with "method" deeplift, and without "bas'),
+        ("saliency", {"target": {"token": "cat", "label": "x"}}, 'only one of "label" and "token" or "position".'),
+        ("word-senses", {"options": {"word": "a"}}, 'Give either sentences or "input".'),
+    ],
+)
+def test_a_sentence_names_the_keys_of_the_request_not_options_of_the_command_line(service, name, body, sentence):
+    text = {} if name == "word-senses" else {"text_a": TEXT}
+    status, answer = ask(service, f"/explain/{name}", {**text, **body})
+    assert status == 400 and sentence in answer["error"] and "--" not in answer["error"]
+
+
 def test_an_input_with_a_key_that_is_not_known_gets_its_error(service):
     answers = ask(service, "/predict", {"inputs": [TEXT, {"text_a": TEXT, "text_B": "b", "maks": "a"}]})[1]["answers"]
     assert "error" not in answers[0]
