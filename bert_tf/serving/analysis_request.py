@@ -244,8 +244,8 @@ def text_rows(rows: Any, limits: ServiceLimits) -> tuple[TextRow, ...] | None:
 def _mask(item, name):
     mask = [] if item.get("mask") is None else item["mask"]
     mask = [mask] if isinstance(mask, str) else mask
-    if not (_is_list(mask, str) or _is_list(mask, int)):
-        raise InputError(f"{name} must be a word, a list of words, or a list of positions.")
+    if not _is_list(mask, str, int):
+        raise InputError(f"{name} must be a word, or a list of words and positions.")
     return mask
 
 
@@ -263,5 +263,5 @@ def checked_length(text: Any, name: str, limits: ServiceLimits) -> str | None:
     return text
 
 
-def _is_list(value, kind):
-    return isinstance(value, list) and all(type(item) is kind for item in value)
+def _is_list(value, *kinds):
+    return isinstance(value, list) and all(type(item) in kinds for item in value)

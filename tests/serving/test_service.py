@@ -152,6 +152,7 @@ def test_features_are_the_sentence_vectors(service, tiny_bert):
         ("ablation", {"options": {"heads": ["0.1", "1.0"]}}, (TEXT, "--heads", "0.1", "1.0")),
         ("compare", {"options": {"other": "tiny-uncased"}}, (TEXT, "--other", "tiny-uncased")),
         ("neuron", {}, (TEXT,)),
+        ("logit-lens", {"mask": ["cat", 3]}, (TEXT, "--mask", "cat", "sat")),
     ],
 )
 def test_an_analysis_is_the_record_of_the_command_line(service, home, capsys, name, body, arguments):
@@ -415,6 +416,7 @@ def test_health_models_and_metrics(service):
 def test_an_unknown_path_or_method_is_answered_as_every_other_error(service):
     for path in ("/nosuch", "/health/"):
         assert ask(service, path) == (404, {"error": f"There is no {path} here; GET / lists what there is."})
+    assert len(ask(service, f"/{'a' * 10_000}")[1]["error"]) < 300
     assert ask(service, "/predict") == (405, {"error": "/predict takes POST, not GET."})
     status, answer = ask(service, "/health", {})
     assert status == 405 and answer["error"].endswith("not POST.") and "GET" in answer["error"]
