@@ -452,6 +452,19 @@ def test_the_description_has_every_analysis_with_its_options(service):
     assert "explain/logit-lens" in page and "http" not in page.replace("http://localhost:8600", "")
 
 
+def test_the_description_refuses_what_the_service_refuses(service):
+    def schema(path):
+        posted = ask(service, "/openapi.json")[1]["paths"][path]["post"]["requestBody"]
+        return posted["content"]["application/json"]["schema"]
+
+    objects = [*schema("/predict")["oneOf"], *schema("/features")["oneOf"]]
+    objects.append(schema("/explain/head-profiles")["properties"]["rows"]["items"]["oneOf"][1])
+    assert not any(described["additionalProperties"] for described in objects)
+    lens, neuron = (schema(f"/explain/{name}")["properties"]["options"] for name in ("logit-lens", "neuron"))
+    assert lens["properties"]["top_k"]["maximum"] == LIMITS.max_top_k
+    assert neuron["properties"]["head"]["type"] == "string"
+
+
 def test_the_model_that_was_used_longest_ago_makes_room(home):
     store = ModelStore("tiny-cased", ServiceLimits(max_megabytes=0))
     first = store.get()
