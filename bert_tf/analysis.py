@@ -70,9 +70,9 @@ class Option:
         for number in value if self.several and value is not None else (value,):
             if number is None or self.type not in (int, float):
                 continue
-            low = self.minimum is not None and number < self.minimum
-            high = self.maximum is not None and number > self.maximum
-            if low or high:
+            is_low = self.minimum is not None and not number >= self.minimum  # NaN is neither below nor above
+            is_high = self.maximum is not None and not number <= self.maximum
+            if is_low or is_high:
                 bounds = [f"at least {self.minimum}"] * (self.minimum is not None)
                 bounds += [f"at most {self.maximum}"] * (self.maximum is not None)
                 raise InputError(f"{self.name} must be {' and '.join(bounds)}, not {number}.")

@@ -89,6 +89,8 @@ def test_an_unknown_analysis_names_those_that_there_are():
 def test_an_option_out_of_bounds_is_refused_with_its_value():
     with pytest.raises(InputError, match="steps must be at least 1 and at most 8, not 9"):
         Option("steps", "of the path", int, 4, minimum=1, maximum=8).check(9)
+    with pytest.raises(InputError, match="noise must be at least 0, not nan"):
+        Option("noise", "of the samples", float, 0.0, minimum=0).check(float("nan"))
 
 
 def test_a_call_prints_the_python_that_it_runs(tiny_bert):

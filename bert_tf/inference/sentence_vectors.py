@@ -87,8 +87,10 @@ def similarity_settings(bert: Bert) -> TaskSettings | None:
 
 def pooling_of(bert: Bert, pooling: str | None = None) -> str:
     """The pooling that is used: the given one, else that of a model of sentence similarity, else "mean"."""
+    if pooling is not None:
+        return pooling
     own = similarity_settings(bert)
-    return pooling or (own.pooling if own else "mean")
+    return own.pooling if own else "mean"
 
 
 def _pair(text):

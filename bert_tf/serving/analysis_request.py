@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from argparse import ArgumentTypeError, Namespace
 from typing import Any
 
@@ -29,6 +30,7 @@ TARGET_KEYS = {
     "label": str,
 }
 _PAIR = ("text_a", "text_b")
+_ROW_KEYS = (*_PAIR, "mask", "label")
 _JSON_TYPES: dict[type, tuple[type, ...]] = {float: (int, float), int: (int,), str: (str,), bool: (bool,)}
 
 
@@ -60,6 +62,13 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
         raise RequestProblem(
             400, f"{name} does not read {', '.join(unread)[:80]}; it reads {', '.join(keys_of(analysis))}."
         )
+    try:
+        return _answer(analysis, body, store, limits)
+    except InputError as error:
+        raise InputError(_with_keys(str(error), analysis)) from error
+
+
+def _answer(analysis, body, store, limits):
     options = options_of(analysis, body.get("options", {}), store, limits)
     namespace = _namespace(analysis, body, limits)
     command.check(analysis, namespace, options)
@@ -75,6 +84,18 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
     with when_engine_unused(functools.partial(_beside_predictions, bert)):
         positional, trace = command.inputs(analysis, bert, namespace)
         return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))
+
+
+def _with_keys(sentence, analysis):
+    """A sentence about options of the command line, with the keys of a request instead of them."""
+    keys = {flag: option.name for option in analysis.options for flag in option.flags}
+    if analysis.target:
+        keys |= {f"--{key.replace('_', '-')}": key for key in TARGET_KEYS} | {"--target": "token"}
+
+    def key(match):
+        return f'"{keys[match[1]]}"' if match[1] in keys else match[0]
+
+    return re.sub(r"(--[a-z-]+)( [A-Z]+\b)?", key, sentence)  # with the placeholder of the value, as in --other M
 
 
 @contextlib.contextmanager
@@ -97,9 +118,14 @@ def options_of(analysis: Analysis, values: Any, store: ModelStore, limits: Servi
     if missing:
         raise RequestProblem(400, f"{analysis.name} needs the options {', '.join(missing)}.")
     return {
-        name: option.default if values.get(name) is None else _value(option, values[name], store, limits)
+        name: _default(option) if values.get(name) is None else _value(option, values[name], store, limits)
         for name, option in known.items()
     }
+
+
+def _default(option):
+    """The default of an option; argparse parses a text, too."""
+    return option.parse(option.default) if option.parse and isinstance(option.default, str) else option.default
 
 
 def keys_of(analysis: Analysis) -> tuple[str, ...]:
@@ -162,17 +188,14 @@ def _one(option, value, store):
 
 def _namespace(analysis, body, limits):
     """The inputs as the command line has them after parsing."""
-    target = body.get("target") or {}
+    target = {} if body.get("target") is None else body["target"]
     if not isinstance(target, dict) or not all(
         key in TARGET_KEYS and type(value) is TARGET_KEYS[key] for key, value in target.items()
     ):
         keys = ", ".join(f"{key} ({kind.__name__})" for key, kind in TARGET_KEYS.items())
         raise RequestProblem(400, f'"target" must be an object with some of {keys}.')
     texts = text_rows(body.get("rows"), limits)
-    mask = body.get("mask") or []
-    mask = [mask] if isinstance(mask, str) else mask
-    if not (_is_list(mask, str) or _is_list(mask, int)):
-        raise InputError('"mask" must be a word, a list of words, or a list of positions.')
+    mask = _mask(body, '"mask"')
     if analysis.inputs in ("pair", "pair with file", "text", "texts") and body.get("text_a") is None:
         raise InputError(f'{analysis.name} needs a text: give "text_a".')
     if analysis.inputs == "file" and texts is None:
@@ -207,13 +230,23 @@ def text_rows(rows: Any, limits: ServiceLimits) -> tuple[TextRow, ...] | None:
         row = {"text_a": row} if isinstance(row, str) else row
         if not isinstance(row, dict) or not isinstance(row.get("text_a"), str):
             raise InputError(f'Row {number} must be a text, or an object with "text_a".')
+        if unknown := row.keys() - set(_ROW_KEYS):
+            raise InputError(
+                f"Row {number} has unknown keys: {', '.join(sorted(unknown))[:80]}; known are {', '.join(_ROW_KEYS)}."
+            )
         text_a, text_b = (checked_length(row.get(name), f"{name} of row {number}", limits) for name in _PAIR)
-        mask, label = row.get("mask") or (), checked_length(row.get("label"), f"label of row {number}", limits)
-        mask = [mask] if isinstance(mask, str) else mask
-        if mask and not (_is_list(mask, str) or _is_list(mask, int)):
-            raise InputError(f"The mask of row {number} must be a word, a list of words, or a list of positions.")
+        label = checked_length(row.get("label"), f"label of row {number}", limits)
+        mask = _mask(row, f"The mask of row {number}")
         read.append(TextRow(number, text_a or "", text_b, tuple(mask), label))
     return tuple(read)
+
+
+def _mask(item, name):
+    mask = [] if item.get("mask") is None else item["mask"]
+    mask = [mask] if isinstance(mask, str) else mask
+    if not _is_list(mask, str, int):
+        raise InputError(f"{name} must be a word, or a list of words and positions.")
+    return mask
 
 
 def checked_length(text: Any, name: str, limits: ServiceLimits) -> str | None:
@@ -230,5 +263,5 @@ def checked_length(text: Any, name: str, limits: ServiceLimits) -> str | None:
     return text
 
 
-def _is_list(value, kind):
-    return isinstance(value, list) and all(type(item) is kind for item in value)
+def _is_list(value, *kinds):
+    return isinstance(value, list) and all(type(item) in kinds for item in value)

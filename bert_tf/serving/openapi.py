@@ -6,7 +6,7 @@ import html
 from typing import Any
 
 import bert_tf
-from bert_tf.analysis import Analysis, Option
+from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.inference.sentence_vectors import POOLINGS
 from bert_tf.serving.analysis_request import TARGET_KEYS, keys_of, reads_texts
 from bert_tf.serving.limits import ServiceLimits
@@ -119,22 +119,20 @@ def _post(summary, schema):
 
 
 def _one_or_many(fields, settings, limits):
-    one = {"type": "object", "properties": {**fields, **settings}, "required": ["text_a"]}
-    item = {"oneOf": [_STRING, {"type": "object", "properties": fields, "required": ["text_a"]}]}
+    item = {"oneOf": [_STRING, _object(fields, ["text_a"])]}
     inputs = {"type": "array", "items": item, "minItems": 1, "maxItems": limits.max_inputs}
-    many = {"type": "object", "properties": {"inputs": inputs, **settings}, "required": ["inputs"]}
-    return {"oneOf": [one, many]}
+    return {"oneOf": [_object({**fields, **settings}, ["text_a"]), _object({"inputs": inputs, **settings}, ["inputs"])]}
 
 
 def _analysis(analysis, masked, limits):
-    row = {"oneOf": [_STRING, {"type": "object", "properties": masked, "required": ["text_a"]}]}
+    row = {"oneOf": [_STRING, _object({**masked, "label": _STRING}, ["text_a"])]}
     needed = [option.name for option in analysis.options if option.required]
     described: dict[str, Any] = {
         "model": _MODEL,
         **masked,
         "rows": {"type": "array", "items": row, "maxItems": limits.max_inputs},
         "target": _object({key: {"type": _TYPES[kind]} for key, kind in TARGET_KEYS.items()}),
-        "options": _object({option.name: _option(option) for option in analysis.options}, needed),
+        "options": _object({option.name: _option(option, limits) for option in analysis.options}, needed),
     }
     fields = {key: described[key] for key in keys_of(analysis)}
     required = [key for key in ("text_a", "rows") if key in fields and analysis.inputs != "pair or file"]
@@ -146,11 +144,12 @@ def _object(properties, required=()):
     return {"type": "object", "properties": properties, "additionalProperties": False, **named}
 
 
-def _option(option: Option) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": _TYPES[option.type]} if option.parse is None else {}
+def _option(option: Option, limits: ServiceLimits) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": _TYPES[option.type]}
     if reads_texts(option):
         return {"type": "array", "items": _STRING, "description": option.help}
-    bounds = {"minimum": option.minimum, "maximum": option.maximum}
+    most = limits.max_top_k if option.name == TOP_K.name else option.maximum
+    bounds = {"minimum": option.minimum, "maximum": most}
     schema |= {key: value for key, value in bounds.items() if value is not None}
     schema |= {"enum": list(option.choices)} if option.choices is not None else {}
     if option.several:

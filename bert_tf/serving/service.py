@@ -328,9 +328,10 @@ def _task(folder):
 
 def _unknown_route(request, error):
     """The answer to a path or a method that the service does not have: JSON, as every other error."""
-    sentence = f"There is no {request.url.path} here; GET / lists what there is."
+    path = request.url.path[:200]
+    sentence = f"There is no {path} here; GET / lists what there is."
     if error.status_code == 405:
-        sentence = f"{request.url.path} takes {error.headers['Allow']}, not {request.method}."
+        sentence = f"{path} takes {error.headers['Allow']}, not {request.method}."
     return Response(_encoded({"error": sentence}), error.status_code, error.headers, media_type="application/json")
 
 

@@ -1,6 +1,7 @@
 """The REST service by its HTTP: answers are those of the library and of `--json`; bad requests get one sentence."""
 
 import json
+import math
 import re
 import socket
 import threading
@@ -150,6 +151,8 @@ def test_features_are_the_sentence_vectors(service, tiny_bert):
         ("contributions", {"target": {"token": "cat"}}, (TEXT, "--target", "cat")),
         ("ablation", {"options": {"heads": ["0.1", "1.0"]}}, (TEXT, "--heads", "0.1", "1.0")),
         ("compare", {"options": {"other": "tiny-uncased"}}, (TEXT, "--other", "tiny-uncased")),
+        ("neuron", {}, (TEXT,)),
+        ("logit-lens", {"mask": ["cat", 3]}, (TEXT, "--mask", "cat", "sat")),
     ],
 )
 def test_an_analysis_is_the_record_of_the_command_line(service, home, capsys, name, body, arguments):
@@ -199,6 +202,7 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/predict", {"text_a": TEXT, "model": 3}, 400, "name of a model"),
         ("/tasks/tiny-cased", {"text": "x"}, 404, "not fine-tuned"),
         ("/features", {"text_a": "x", "pooling": "median"}, 400, "median"),
+        ("/features", {"text_a": "x", "pooling": False}, 400, "There is no pooling False"),
         ("/features", {"text_a": "x", "length": 1}, 400, "length"),
         ("/explain/nothing", {}, 404, "no analysis"),
         ("/explain/time-lapse", {"text_a": TEXT, "options": {"folder": "/"}}, 404, "no analysis"),
@@ -235,6 +239,17 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
             "201 characters",
         ),
         ("/explain/head-profiles", {"rows": [{"text_a": TEXT, "mask": 5}]}, 400, "The mask of row 1"),
+        ("/explain/head-profiles", {"rows": [{"text_a": TEXT, "mask": False}]}, 400, "The mask of row 1"),
+        (
+            "/explain/head-profiles",
+            {"rows": [TEXT, {"text_a": TEXT, "maks": "cat"}]},
+            400,
+            "Row 2 has unknown keys: maks;",
+        ),
+        ("/explain/logit-lens", {"text_a": TEXT, "mask": False}, 400, '"mask" must be a word'),
+        ("/explain/saliency", {"text_a": TEXT, "target": []}, 400, '"target" must be an object'),
+        ("/explain/saliency", {"text_a": TEXT, "target": False}, 400, '"target" must be an object'),
+        ("/explain/saliency", {"text_a": TEXT, "options": {"noise": math.nan}}, 400, "at most 1, not nan"),
         ("/explain/dataset", {"rows": [TEXT, {"text_a": TEXT, "label": ["x"]}]}, 400, "label of row 2 must be text"),
         ("/explain/ablation", {"text_a": TEXT, "options": {"heads": "0.1"}}, 400, "must be a list"),
         ("/explain/ablation", {"text_a": TEXT, "options": {"sweep_over": "pixels"}}, 400, "one of heads, layers"),
@@ -250,6 +265,21 @@ def test_a_bad_request_gets_one_sentence(service, path, body, status, says):
     actual, answer = ask(service, path, body)
     assert (actual, list(answer)) == (status, ["error"]), answer
     assert says in answer["error"] and "\n" not in answer["error"]
+
+
+@pytest.mark.parametrize(
+    "name, body, sentence",
+    [
+        ("compare", {}, 'Give "other", another model, or "other_text", another text.'),
+        ("saliency", {"options": {"references": ["a"]}}, '"references" goes with "method" deeplift, and without "bas'),
+        ("saliency", {"target": {"token": "cat", "label": "x"}}, 'only one of "label" and "token" or "position".'),
+        ("word-senses", {"options": {"word": "a"}}, 'Give either sentences or "input".'),
+    ],
+)
+def test_a_sentence_names_the_keys_of_the_request_not_options_of_the_command_line(service, name, body, sentence):
+    text = {} if name == "word-senses" else {"text_a": TEXT}
+    status, answer = ask(service, f"/explain/{name}", {**text, **body})
+    assert status == 400 and sentence in answer["error"] and "--" not in answer["error"]
 
 
 def test_an_input_with_a_key_that_is_not_known_gets_its_error(service):
@@ -386,6 +416,7 @@ def test_health_models_and_metrics(service):
 def test_an_unknown_path_or_method_is_answered_as_every_other_error(service):
     for path in ("/nosuch", "/health/"):
         assert ask(service, path) == (404, {"error": f"There is no {path} here; GET / lists what there is."})
+    assert len(ask(service, f"/{'a' * 10_000}")[1]["error"]) < 300
     assert ask(service, "/predict") == (405, {"error": "/predict takes POST, not GET."})
     status, answer = ask(service, "/health", {})
     assert status == 405 and answer["error"].endswith("not POST.") and "GET" in answer["error"]
@@ -419,6 +450,19 @@ def test_the_description_has_every_analysis_with_its_options(service):
         assert set(properties.get("options", {}).get("properties", {})) == {option.name for option in analysis.options}
     page = ask(service, "/")[1]
     assert "explain/logit-lens" in page and "http" not in page.replace("http://localhost:8600", "")
+
+
+def test_the_description_refuses_what_the_service_refuses(service):
+    def schema(path):
+        posted = ask(service, "/openapi.json")[1]["paths"][path]["post"]["requestBody"]
+        return posted["content"]["application/json"]["schema"]
+
+    objects = [*schema("/predict")["oneOf"], *schema("/features")["oneOf"]]
+    objects.append(schema("/explain/head-profiles")["properties"]["rows"]["items"]["oneOf"][1])
+    assert not any(described["additionalProperties"] for described in objects)
+    lens, neuron = (schema(f"/explain/{name}")["properties"]["options"] for name in ("logit-lens", "neuron"))
+    assert lens["properties"]["top_k"]["maximum"] == LIMITS.max_top_k
+    assert neuron["properties"]["head"]["type"] == "string"
 
 
 def test_the_model_that_was_used_longest_ago_makes_room(home):
