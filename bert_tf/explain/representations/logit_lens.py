@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
-from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, require_head
-from bert_tf.explain.attribution.target import class_prediction, classifier_settings, require_classifiable
+from bert_tf.errors import InputError, NothingToPredict, require_head
+from bert_tf.explain.attribution.target import (
+    check_position,
+    class_prediction,
+    classifier_settings,
+    require_classifiable,
+)
 from bert_tf.inference.predictions import Prediction, check_top_k
 from bert_tf.results import Result, frame
 from bert_tf.runtime.numpy_ops import read_by_heads, read_by_mlm
@@ -213,10 +218,7 @@ def _positions(trace, positions):
     if not positions:
         raise NothingToPredict("There is no position to look at: mask something, or name positions.")
     for position in positions:
-        if not 0 <= position < trace.length:
-            raise MaskPositionError(
-                f"There is no token {position}: this input has {trace.length} tokens, 0 to {trace.length - 1}."
-            )
+        check_position(trace, position)
     return positions
 
 
