@@ -234,7 +234,7 @@ def predict_dataset(
     """
     rows, ask = tuple(rows), tuple(ask)
     _check_rows({"near": near, "subset": subset}, rows)
-    subsets = {name: _numbers(name, text, rows) for name, text in subset}
+    subsets = {name: _numbers(text, rows) for name, text in subset}
     if show == "curve":
         check_class(bert, label)
     plane = None
@@ -272,7 +272,7 @@ def subset_of(bert: Bert, results: Sequence[RowResult], numbers: Sequence[int], 
     return Subset(tuple(numbers), summarise_rows(chosen), None if classes is None else summarise_classes(bert, chosen))
 
 
-def _numbers(name, text, rows):
+def _numbers(text, rows):
     numbers = parse_row_numbers(text, [row.number for row in rows])
     if not numbers:
         raise InputError(f"The file has none of the rows {text!r:.40}.")
@@ -348,8 +348,8 @@ def _check_rows(options, rows):
     near = options["near"]
     if near is not None and near not in [row.number for row in rows]:
         raise InputError(f"There is no row {near} in the file.")
-    for name, text in options["subset"]:
-        _numbers(name, text, rows)
+    for _, text in options["subset"]:
+        _numbers(text, rows)
 
 
 ANALYSIS = Analysis(
