@@ -109,12 +109,12 @@ def nearest_tokens(
     if vectors.ndim not in (1, 2) or vectors.shape[-1] != width:
         raise InputError(f"The vector has shape {list(vectors.shape)}; this model's have [{width}].")
     size = bert.config.vocab_size
-    mean = sum(block.sum(axis=0) for block in embedding_blocks(bert, "token")) / size if centred else 0
+    mean = sum(block.sum(axis=0) for block in embedding_blocks(bert)) / size if centred else 0
     ids = np.arange(size) if among is None else np.asarray(among)
     rows, nearest = np.atleast_2d(vectors), []
     for start in range(0, len(rows), _ROWS):
         unit = _unit(rows[start : start + _ROWS] - mean)
-        blocks = embedding_blocks(bert, "token", ids)
+        blocks = embedding_blocks(bert, ids)
         similarities = np.concatenate([unit @ _unit(block - mean).T for block in blocks], axis=1)
         nearest += [_neighbours(bert.tokenizer, ids, row, min(top_k, len(ids))) for row in similarities]
     return nearest[0] if vectors.ndim == 1 else tuple(nearest)
