@@ -32,6 +32,7 @@ import numpy as np
 from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, report, require_head
 from bert_tf.explain.attribution.target import (
+    OUTCOMES,
     Target,
     class_target,
     classifier_settings,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
     from bert_tf.inference.bert import Bert
 
-_PAIR_ANSWERS = {"next": ("IsNext", "NotNext"), "order": ("in order", "swapped")}
+_PAIR_ANSWERS = {"next": OUTCOMES["nsp"], "order": OUTCOMES["sop"]}
 #: Kind of prediction -> its possible answers, the default first. A class has the model's labels, the first of them by
 #: default; a word has no default.
 ANSWERS: dict[str, tuple[str, str] | None] = {"class": None, "word": None, **_PAIR_ANSWERS}
