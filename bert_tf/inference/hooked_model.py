@@ -27,7 +27,7 @@ from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.hook_points import HOOK_POINTS, POINTS
-from bert_tf.runtime.head_answers import HeadAnswers
+from bert_tf.runtime.model_steps import ModelSteps
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -41,7 +41,7 @@ _SHARED: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionar
 HookFunction = Callable[[np.ndarray], np.ndarray | None]
 
 
-class HookedModel(HeadAnswers):
+class HookedModel(ModelSteps):
     """The embeddings, each encoder layer with its hook points, and each head of a `Bert`, as separate functions.
 
     `Bert.hooked` makes one. Tensors are float32, and all inputs of a batch have the same length, without padding.
@@ -197,12 +197,6 @@ class HookedModel(HeadAnswers):
         """Rows of the token embedding table, float32 [..., E], without segments, positions and normalisation."""
         return self._token_vectors(tf.constant(token_ids, tf.int32))
 
-    def layer(
-        self, index: int, x: tf.Tensor, bias: np.ndarray | None = None, replace: Mapping[str, tuple] | None = None
-    ) -> tf.Tensor:
-        """Hidden state index + 1 from hidden state `index`; the arguments are those of `values`."""
-        return self.values(index, x, ("resid_post",), bias, replace)["resid_post"]
-
     def values(
         self,
         index: int,
@@ -246,23 +240,6 @@ class HookedModel(HeadAnswers):
                     others.append(tf.convert_to_tensor(part, dtype))
         function = self.of_layer(("layer", tuple(pairs), everywhere, points), step, tuple(signature), index)
         return function(x, _NO_MASK if bias is None else tf.constant(bias, tf.float32), *others)
-
-    def states(
-        self, token_ids: np.ndarray, segment_ids: np.ndarray, between: Callable[[], object] = lambda: None
-    ) -> list[tf.Tensor]:
-        """All hidden states for ids int32 [B, T]: list of L + 1 tensors float32 [B, T, H]; `between` follows each."""
-        states = [self.embed(token_ids, segment_ids)]
-        for index in range(self.config.num_hidden_layers):
-            states.append(self.layer(index, states[-1]))
-            between()
-        return states
-
-    def finish(self, x: tf.Tensor, first: int, between: Callable[[], object] = lambda: None) -> tf.Tensor:
-        """The last hidden state [B, T, H], from hidden state `first`; `between` is called after each layer."""
-        for index in range(first, self.config.num_hidden_layers):
-            x = self.layer(index, x)
-            between()
-        return x
 
     def unchanged(self, index: int, x: tf.Tensor) -> tf.Tensor:
         """The output of layer `index` for its input x [B, T, H] if its blocks add nothing and are not normalized."""
@@ -342,11 +319,7 @@ class HookedModel(HeadAnswers):
 
     def _states_of_vectors(self, vectors, segment_ids, between):
         """All hidden states for token vectors; `between` is called after each layer."""
-        states = [self.compiled("sum", self._embed, self._vectors())(vectors, segment_ids)]
-        for index in range(self.config.num_hidden_layers):
-            states.append(self.layer(index, states[-1]))
-            between()
-        return states
+        return self.states_from(self.compiled("sum", self._embed, self._vectors())(vectors, segment_ids), between)
 
     def _head_gradient(self, name, measure, x, target):
         """A measure of a target [B] and its gradient [B, T, H] with respect to the last hidden state.
