@@ -25,6 +25,7 @@ from bert_tf.files import foreign_model, write_json
 from bert_tf.finetuning.learning_record import read_rounds
 from bert_tf.finetuning.task_settings import read_settings, selection_score
 from bert_tf.folder_lock import locked_folder
+from bert_tf.model_outputs import INPUTS
 from bert_tf.resources.remote import original_path
 
 if TYPE_CHECKING:
@@ -466,16 +467,15 @@ class _Run:
             import tensorflow as tf
 
             shape = (None, None, None) if self.task_type.several else (None, None)
-            signature = {name: tf.TensorSpec(shape, tf.int32) for name in ("token_ids", "segment_ids", "padding_mask")}
+            signature = {name: tf.TensorSpec(shape, tf.int32) for name in INPUTS}
             self._compiled = tf.function(
                 lambda batch: self.network(batch, training=False),
                 input_signature=[signature],
                 autograph=False,
             )
-        names = ("token_ids", "segment_ids", "padding_mask")
         return lambda batch: {
             name: np.asarray(value)
-            for name, value in self._compiled({name: batch[name].astype(np.int32) for name in names}).items()
+            for name, value in self._compiled({name: batch[name].astype(np.int32) for name in INPUTS}).items()
         }
 
     def save(self):

@@ -10,6 +10,8 @@ from typing import Any
 
 import keras
 
+from bert_tf.model_outputs import INPUTS
+
 _HIDDEN = -30000.0
 
 
@@ -24,7 +26,7 @@ class TokenCrossEntropy:
     Returns: dict of scalars loss, accuracy.
     """
 
-    model_inputs = ("token_ids", "segment_ids", "padding_mask")
+    model_inputs = INPUTS
 
     def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The sum of the label weights: {"labels": float32 scalar}."""
@@ -76,7 +78,7 @@ class SpanCrossEntropy:
     Returns: dict of scalars loss, accuracy (both ends are right).
     """
 
-    model_inputs = ("token_ids", "segment_ids", "padding_mask")
+    model_inputs = INPUTS
 
     def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The sum of the row weights: {"rows": float32 scalar}."""
@@ -108,7 +110,7 @@ class ChoiceCrossEntropy:
     Returns: dict of scalars loss, accuracy.
     """
 
-    model_inputs = ("token_ids", "segment_ids", "padding_mask")
+    model_inputs = INPUTS
 
     def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The sum of the row weights: {"rows": float32 scalar}."""
