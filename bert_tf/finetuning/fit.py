@@ -436,7 +436,7 @@ class _Run:
                 f"The checkpoint of update {step} is whole; free space and give the same command again.",
             ):
                 self.save()
-        rounds_since_best = 0 if best else 1 + len(previous) - 1 - int(np.argmax(previous))
+        rounds_since_best = 0 if best else len(previous) - int(np.argmax(previous))
         last = step >= self.total or (self.how.patience is not None and rounds_since_best >= self.how.patience)
         record = {
             "step": step,
