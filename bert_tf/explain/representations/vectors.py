@@ -15,6 +15,7 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.explain.representations.embedding_tables import embedding_blocks
 from bert_tf.inference.predictions import check_top_k
+from bert_tf.inference.trace import hidden_states_of
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
@@ -154,10 +155,9 @@ def word_vectors(trace: Trace, words: Iterable[WordSpan] | None = None) -> np.nd
     Raises:
         InputError: the trace has no hidden states.
     """
-    if trace.hidden_states is None:
-        raise InputError("This trace holds no hidden states: trace again with hidden_states=True.")
+    states = hidden_states_of(trace)
     words = trace.words() if words is None else words
-    means = [trace.hidden_states[:, list(word.positions)].mean(axis=1) for word in words]
+    means = [states[:, list(word.positions)].mean(axis=1) for word in words]
     return np.stack(means, axis=1)
 
 
