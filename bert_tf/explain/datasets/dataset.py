@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional, cast
 import numpy as np
 
 from bert_tf.analysis import ANY_ANSWER, TOP_K, Analysis, Option
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, check_hidden_state
 from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.explain.datasets.class_curves import ClassCurve, check_class, class_curve
 from bert_tf.explain.datasets.row_map import (
@@ -283,8 +283,7 @@ def _plane(bert, rows, ask, projection, dimensions, pooling, layer, colour, near
     """The rows' vectors projected, before the rows are scored: (indices of the readable rows, fields of `RowMap`)."""
     layers, pooling, projection = bert.config.num_hidden_layers, pooling or POOLINGS[0], projection or PROJECTIONS[0]
     layer = layers if layer is None else layer
-    if not 0 <= layer <= layers:
-        raise InputError(f"There is no layer {layer}: give 0, the embeddings, to {layers}.")
+    check_hidden_state(layer, layers)
     _check_colour(colour, available_row_attributes(bert, rows, ask))
     row_states = row_vectors(bert, rows, pooling, progress, ask)
     vectors, numbers = row_states.vectors[layer], tuple(rows[place].number for place in row_states.places)

@@ -15,7 +15,7 @@ import numpy as np
 
 from bert_tf.analysis import Analysis, Option
 from bert_tf.config import BertConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, check_layer
 from bert_tf.flops import ENCODER_PARTS, flops_by_part
 from bert_tf.inference.trace import hidden_states_of
 from bert_tf.parameters import LAYER_PARTS, parameter_counts, parameter_spec
@@ -364,9 +364,7 @@ def layer_activations(bert: Bert, trace: Trace, layer: int) -> dict[str, np.ndar
     Raises:
         InputError: there is no such layer, or the trace has no hidden states.
     """
-    count = bert.config.num_hidden_layers
-    if not 0 <= layer < count:
-        raise InputError(f"There is no layer {layer}; the model has layers 0 to {count - 1}.")
+    check_layer(layer, bert.config.num_hidden_layers)
     return layer_activations_from_state(bert, hidden_states_of(trace)[layer], layer)
 
 

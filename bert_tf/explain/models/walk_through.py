@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from bert_tf.errors import InputError
+from bert_tf.errors import check_layer
 from bert_tf.explain.attribution.target import class_prediction
 from bert_tf.explain.models.compare import softmax
 from bert_tf.explain.representations.input_embeddings import embedding_parts
@@ -165,8 +165,7 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
     """
     config, weights = bert.config, bert.weights
     states = hidden_states_of(trace)
-    if not 0 <= layer < config.num_hidden_layers:
-        raise InputError(f"There is no layer {layer}; the model has layers 0 to {config.num_hidden_layers - 1}.")
+    check_layer(layer, config.num_hidden_layers)
     places = tuple(range(trace.length)) if positions is None else tuple(int(position) for position in positions)
     embeddings = embedding_parts(bert, trace)
     predictions: dict[str, Any] = {}
