@@ -197,6 +197,18 @@ def check_scores(config: Any, name: str, analysis: str) -> None:
         )
 
 
+def check_layer(layer: int, layers: int) -> None:
+    """Raise InputError unless a model of `layers` layers has the layer, numbered from 0."""
+    if not 0 <= layer < layers:
+        raise InputError(f"There is no layer {layer}; the model has layers 0 to {layers - 1}.")
+
+
+def check_hidden_state(layer: int, layers: int) -> None:
+    """Raise InputError unless a model of `layers` layers has the hidden state; 0 is the embeddings."""
+    if not 0 <= layer <= layers:
+        raise InputError(f"There is no layer {layer}: give 0 (the embeddings) to {layers}.")
+
+
 def require_head(heads: Collection[str], head: str, model: str = "this model") -> None:
     """Check that a model has a head.
 

@@ -19,6 +19,8 @@ Outputs, each computed only if it is requested:
 Source: Devlin et al. 2019, sections 3 and 3.1.
 """
 
+#: The inputs of every output but `mlm_logits`.
+INPUTS = ("token_ids", "segment_ids", "padding_mask")
 #: The pre-training heads of BERT.
 HEADS = ("pooler", "mlm", "nsp")
 ALL_HEADS = (*HEADS, "sop", "replaced")

@@ -25,7 +25,7 @@ from bert_tf.layers.common import register
 from bert_tf.layers.heads import NextSentenceHead, ReplacedTokenHead
 from bert_tf.layers.hook_points import MASKED_SCORE
 from bert_tf.layers.pooler import Pooler
-from bert_tf.model_outputs import NEEDS, OUTPUTS, PER_LAYER
+from bert_tf.model_outputs import INPUTS, NEEDS, OUTPUTS, PER_LAYER
 from bert_tf.parameters import parameter_spec
 
 #: The outputs that are lists of one array for each layer.
@@ -332,9 +332,7 @@ def _build(layers, config):
 
 def _connect(layers, outputs):
     """The functional graph from the inputs to the requested outputs."""
-    inputs = {
-        name: keras.Input((None,), dtype="int32", name=name) for name in ("token_ids", "segment_ids", "padding_mask")
-    }
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in INPUTS}
     embedded = layers["embeddings"](inputs["token_ids"], inputs["segment_ids"])
     bias = layers["padding_bias"](inputs["padding_mask"])
     points = {output: point for output, point in PER_LAYER.items() if output in outputs}

@@ -79,7 +79,7 @@ def download(
         return target
     if not is_missing_or_empty(target):
         raise DownloadError(f"{target} exists but holds no weights; move it away or empty it, then try again.")
-    unfinished = root / ".partial" / model.name
+    unfinished = _unfinished(root, model)
     try:
         unfinished.mkdir(parents=True, exist_ok=True)
         with _download_lock(unfinished):
@@ -125,9 +125,8 @@ def partial_download_bytes(name: str, folder: str | os.PathLike | None = None) -
         model = _target(name)
     except UnknownModel:
         return 0
-    unfinished = (Path(folder) if folder else models_dir()) / ".partial" / model.name
     try:
-        return sum(path.stat().st_size for path in unfinished.iterdir() if path.is_file())
+        return _stored_bytes(_unfinished(Path(folder) if folder else models_dir(), model))
     except OSError:
         return 0  # there is no unfinished download, or it has just ended
 
@@ -461,9 +460,17 @@ class _ProgressBar:
         self.meter.add(count)
 
 
+def _unfinished(root, model):
+    """The folder of an interrupted download."""
+    return root / ".partial" / model.name
+
+
+def _stored_bytes(unfinished):
+    return sum(path.stat().st_size for path in unfinished.iterdir() if path.is_file())
+
+
 def _check_free_space(unfinished, total):
-    stored_bytes = sum(path.stat().st_size for path in unfinished.iterdir() if path.is_file())
-    free = shutil.disk_usage(unfinished).free
+    stored_bytes, free = _stored_bytes(unfinished), shutil.disk_usage(unfinished).free
     if free < total - stored_bytes:
         raise OSError(errno.ENOSPC, f"{(total - stored_bytes) / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free")
 
@@ -472,7 +479,7 @@ def _explained(error, model, root):
     """A `DownloadError` with one sentence about the error that ended a download."""
     from filelock import Timeout
 
-    can_resume = any(part.stat().st_size for part in (root / ".partial" / model.name).glob("*.part"))
+    can_resume = any(part.stat().st_size for part in _unfinished(root, model).glob("*.part"))
     again = "The downloaded part is kept: the next try resumes it." if can_resume else "Try again later."
     if isinstance(error, DownloadError):
         return error
@@ -503,6 +510,7 @@ def _transport_reason(error):
     """What went wrong on the way, in words of this project: the hub's own bytes can be in the library's message."""
     if isinstance(error, (_TooSlow, _BadAnswer)):
         return str(error)
+    # The classes are named, as the HTTP library's package is another one in each version of huggingface_hub.
     reasons = {
         "TimeoutException": "the hub did not answer in time",
         "ConnectError": "there is no connection to the hub",
@@ -512,13 +520,11 @@ def _transport_reason(error):
         "TooManyRedirects": "the hub refers from one address to the next without end",
         "DecodingError": "the hub's answer cannot be unpacked",
     }
-    # The classes are named, as the HTTP library's package is another one in each version of huggingface_hub.
-    named = (reasons[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in reasons)
-    if isinstance(error, OSError) and not isinstance(
-        error, ConnectionError
-    ):  # huggingface_hub's error of a file that is shorter or longer than declared
+    # huggingface_hub's error of a file that is shorter or longer than declared
+    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         return "the hub sent a file of another size than it declares"
-    return next(named, "the connection to the hub failed")
+    names = (kind.__name__ for kind in type(error).__mro__)
+    return next((reasons[name] for name in names if name in reasons), "the connection to the hub failed")
 
 
 def _unchecked_sentence(names):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,33 +20,6 @@ if TYPE_CHECKING:
 
     from bert_tf.finetuning.fit import FitSettings
     from bert_tf.finetuning.task_settings import TaskSettings
-
-# Options that are fields of `FitSettings`.
-_FIT_OPTIONS = (
-    "epochs",
-    "learning_rate",
-    "batch_size",
-    "seed",
-    "warmup",
-    "weight_decay",
-    "optimizer",
-    "layer_decay",
-    "freeze_layers",
-    "dropout",
-    "precision",
-    "strategy",
-    "accumulate",
-    "jit",
-    "patience",
-    "evaluate_every",
-    "lengths",
-    "log_every",
-    "log_to",
-    "save_every",
-    "store",
-    "delta",
-    "lora",
-)
 
 
 class TooFewExamples(TaskError):
@@ -270,5 +244,5 @@ def fit_settings(args: argparse.Namespace) -> FitSettings:
     """The settings of the training among the parsed options."""
     from bert_tf.finetuning.fit import FitSettings
 
-    options = {name: getattr(args, name) for name in _FIT_OPTIONS}
-    return FitSettings(**options, add_tokens=tuple(args.add_tokens or ()))
+    options = {field.name: getattr(args, field.name) for field in dataclasses.fields(FitSettings)}
+    return FitSettings(**{**options, "add_tokens": tuple(args.add_tokens or ())})

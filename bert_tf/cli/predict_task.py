@@ -75,9 +75,7 @@ def _loaded(args):
 
 
 def _job(args):
-    settings = read_settings(find(args.model))
-    assert settings is not None, "`predict` comes here only with a fine-tuned model"
-    _check_reading(task_type(settings.task), args)
+    _checked_settings(args)
     reading = tuple((option, getattr(args, option)) for option in READING)
     return TaskJob(str(find(args.model)), args.precision, args.batch_size, reading)
 
@@ -103,10 +101,8 @@ def _predict_file(args):
     if args.text_a is not None:
         raise InputError("--input reads texts from its file: leave TEXT_A out.")
     refuse_same_file(args.input, args.output)
-    settings = read_settings(find(args.model))
-    assert settings is not None, "`predict` comes here only with a fine-tuned model"
+    settings = _checked_settings(args)
     task = task_type(settings.task)
-    _check_reading(task, args)
     blank = BlankLines()
     records = task.checked_records(args.input, args, settings, blank)
     first = next(records, None)  # an empty file is an error before the model is loaded, which takes seconds
@@ -140,14 +136,17 @@ def _predict_file(args):
     return report_counts(out, "rows", args.quiet, blank.count)
 
 
-def _check_reading(task, args):
-    """Raises InputError if an option for reading the file does not belong to this task."""
+def _checked_settings(args):
+    """The `TaskSettings` of the model; raises InputError if an option for reading the file is not for its task."""
+    settings = read_settings(find(args.model))
+    assert settings is not None, "`predict` comes here only with a fine-tuned model"
     for option, tasks in READING.items():
-        if getattr(args, option) and task.task not in tasks:
+        if getattr(args, option) and settings.task not in tasks:
             raise InputError(
                 f"--{option.replace('_', '-')} goes with a model that is fine-tuned to "
-                f"{' or '.join(tasks)}; this one to {task.task}."
+                f"{' or '.join(tasks)}; this one to {settings.task}."
             )
+    return settings
 
 
 def _chained(first, rest):

@@ -25,6 +25,7 @@ from bert_tf.files import foreign_model, write_json
 from bert_tf.finetuning.learning_record import read_rounds
 from bert_tf.finetuning.task_settings import read_settings, selection_score
 from bert_tf.folder_lock import locked_folder
+from bert_tf.model_outputs import INPUTS
 from bert_tf.resources.remote import original_path
 
 if TYPE_CHECKING:
@@ -435,7 +436,7 @@ class _Run:
                 f"The checkpoint of update {step} is whole; free space and give the same command again.",
             ):
                 self.save()
-        rounds_since_best = 0 if best else 1 + len(previous) - 1 - int(np.argmax(previous))
+        rounds_since_best = 0 if best else len(previous) - int(np.argmax(previous))
         last = step >= self.total or (self.how.patience is not None and rounds_since_best >= self.how.patience)
         record = {
             "step": step,
@@ -466,16 +467,15 @@ class _Run:
             import tensorflow as tf
 
             shape = (None, None, None) if self.task_type.several else (None, None)
-            signature = {name: tf.TensorSpec(shape, tf.int32) for name in ("token_ids", "segment_ids", "padding_mask")}
+            signature = {name: tf.TensorSpec(shape, tf.int32) for name in INPUTS}
             self._compiled = tf.function(
                 lambda batch: self.network(batch, training=False),
                 input_signature=[signature],
                 autograph=False,
             )
-        names = ("token_ids", "segment_ids", "padding_mask")
         return lambda batch: {
             name: np.asarray(value)
-            for name, value in self._compiled({name: batch[name].astype(np.int32) for name in names}).items()
+            for name, value in self._compiled({name: batch[name].astype(np.int32) for name in INPUTS}).items()
         }
 
     def save(self):

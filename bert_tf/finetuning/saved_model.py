@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from bert_tf.model_outputs import INPUTS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 #: Outputs of the signature `text`: the first byte and the end of each token in the text, int32 [B, T], -1 at tokens
 #: that are not part of the text.
 PLACES = ("starts", "ends")
-_INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 def write_saved_model(folder: str | Path, loaded: LoadedModel, dtype: str = "float32") -> str | None:
@@ -65,13 +66,13 @@ def write_saved_model(folder: str | Path, loaded: LoadedModel, dtype: str = "flo
     def answer(*inputs):
         if task.task_type.several and not several:
             inputs = tuple(value[:, None] for value in inputs)
-        outputs = network(dict(zip(_INPUTS, inputs)), training=False)
+        outputs = network(dict(zip(INPUTS, inputs)), training=False)
         if task.task_type.several and not several:
             outputs = {name: value[:, 0] for name, value in outputs.items()}
         return _with_probabilities(outputs, task.settings)
 
     module.ids = tf.function(
-        answer, autograph=False, input_signature=[tf.TensorSpec(shape, tf.int32, name=name) for name in _INPUTS]
+        answer, autograph=False, input_signature=[tf.TensorSpec(shape, tf.int32, name=name) for name in INPUTS]
     )
     signatures = {"serving_default": module.ids}
     missing = _why_no_text(loaded.tokenizer)

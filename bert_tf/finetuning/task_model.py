@@ -19,6 +19,7 @@ from bert_tf.finetuning.stored_head import StoredNetwork
 from bert_tf.finetuning.task_folder import read_head
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import task_type
+from bert_tf.model_outputs import INPUTS
 from bert_tf.runtime.read_ahead import check_batch_size, read_ahead_windows, read_row
 from bert_tf.runtime.weights import parameter
 
@@ -199,7 +200,7 @@ class TaskModel:
 
     def _forward(self, batch):
         shape = batch["token_ids"].shape
-        arrays = {name: batch[name].reshape(-1, shape[-1]) for name in ("token_ids", "segment_ids", "padding_mask")}
+        arrays = {name: batch[name].reshape(-1, shape[-1]) for name in INPUTS}
         # A row may be padding only, if an example has fewer choices than others.
         pooled = self.task_type.needs_pooler(self.settings)
         output_names = ("sequence_output", *(("pooled_output",) if pooled else ()))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from bert_tf.layers.common import register
+from bert_tf.model_outputs import INPUTS
 from bert_tf.models import build_encoder, named_variables, view
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.task import Task
     from bert_tf.models import BertModel
-
-
-_INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 @register
@@ -68,7 +66,7 @@ class TaskNetwork(keras.Model):
         outputs = ("sequence_output", *(("pooled_output",) if needs_pooler else ()))
         encoder = view(bert, outputs, name="encoder")
         shape = (None, None) if several else (None,)
-        inputs = {name: keras.Input(shape, dtype="int32", name=name) for name in _INPUTS}
+        inputs = {name: keras.Input(shape, dtype="int32", name=name) for name in INPUTS}
         flat = {
             name: ChoicesApart(name=f"{name}_apart")(tensor) if several else tensor for name, tensor in inputs.items()
         }

@@ -27,7 +27,7 @@ from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.hook_points import HOOK_POINTS, POINTS
-from bert_tf.runtime.head_answers import HeadAnswers
+from bert_tf.runtime.model_steps import ModelSteps
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -41,7 +41,7 @@ _SHARED: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionar
 HookFunction = Callable[[np.ndarray], np.ndarray | None]
 
 
-class HookedModel(HeadAnswers):
+class HookedModel(ModelSteps):
     """The embeddings, each encoder layer with its hook points, and each head of a `Bert`, as separate functions.
 
     `Bert.hooked` makes one. Tensors are float32, and all inputs of a batch have the same length, without padding.
@@ -197,12 +197,6 @@ class HookedModel(HeadAnswers):
         """Rows of the token embedding table, float32 [..., E], without segments, positions and normalisation."""
         return self._token_vectors(tf.constant(token_ids, tf.int32))
 
-    def layer(
-        self, index: int, x: tf.Tensor, bias: np.ndarray | None = None, replace: Mapping[str, tuple] | None = None
-    ) -> tf.Tensor:
-        """Hidden state index + 1 from hidden state `index`; the arguments are those of `values`."""
-        return self.values(index, x, ("resid_post",), bias, replace)["resid_post"]
-
     def values(
         self,
         index: int,
@@ -246,23 +240,6 @@ class HookedModel(HeadAnswers):
                     others.append(tf.convert_to_tensor(part, dtype))
         function = self.of_layer(("layer", tuple(pairs), everywhere, points), step, tuple(signature), index)
         return function(x, _NO_MASK if bias is None else tf.constant(bias, tf.float32), *others)
-
-    def states(
-        self, token_ids: np.ndarray, segment_ids: np.ndarray, between: Callable[[], object] = lambda: None
-    ) -> list[tf.Tensor]:
-        """All hidden states for ids int32 [B, T]: list of L + 1 tensors float32 [B, T, H]; `between` follows each."""
-        states = [self.embed(token_ids, segment_ids)]
-        for index in range(self.config.num_hidden_layers):
-            states.append(self.layer(index, states[-1]))
-            between()
-        return states
-
-    def finish(self, x: tf.Tensor, first: int, between: Callable[[], object] = lambda: None) -> tf.Tensor:
-        """The last hidden state [B, T, H], from hidden state `first`; `between` is called after each layer."""
-        for index in range(first, self.config.num_hidden_layers):
-            x = self.layer(index, x)
-            between()
-        return x
 
     def unchanged(self, index: int, x: tf.Tensor) -> tf.Tensor:
         """The output of layer `index` for its input x [B, T, H] if its blocks add nothing and are not normalized."""
@@ -321,12 +298,10 @@ class HookedModel(HeadAnswers):
         segment_ids = tf.constant(segment_ids, tf.int32)
         vectors = tf.constant(vectors, tf.float32)
         states = self._states_of_vectors(vectors, segment_ids, between)
-        score, gradient = self._target_gradient(states[-1], target)
+        score, gradient = self._head_gradient("target", self._log_probability, states[-1], target)
         # Backwards one layer at a time. Each layer runs again, so no value inside a layer stays in memory.
         for index in reversed(range(self.config.num_hidden_layers)):
-            gradient = self.of_layer("back", self._back, (self._states(), self._states()), index)(
-                states[index], gradient
-            )
+            gradient = self._back_through(index, states[index], gradient)
             between()
         back = self.compiled("sum back", self._sum_back, (*self._vectors(), self._states()))
         return score.numpy(), back(vectors, segment_ids, gradient).numpy()
@@ -344,23 +319,26 @@ class HookedModel(HeadAnswers):
 
     def _states_of_vectors(self, vectors, segment_ids, between):
         """All hidden states for token vectors; `between` is called after each layer."""
-        states = [self.compiled("sum", self._embed, self._vectors())(vectors, segment_ids)]
-        for index in range(self.config.num_hidden_layers):
-            states.append(self.layer(index, states[-1]))
-            between()
-        return states
+        return self.states_from(self.compiled("sum", self._embed, self._vectors())(vectors, segment_ids), between)
 
-    def _target_gradient(self, x, target):
-        """A target's log-probability [B] and its gradient [B, T, H] with respect to the last hidden state."""
+    def _head_gradient(self, name, measure, x, target):
+        """A measure of a target [B] and its gradient [B, T, H] with respect to the last hidden state.
+
+        Args:
+            name: str. The name of the measure, for `compiled`.
+            measure: callable (head, hidden state, position, id of the answer) -> [B].
+            x: [B, T, H]. The last hidden state.
+            target: Target. The answer.
+        """
         head = target.head
 
         def step(x, position, wanted):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(x)
-                score = tf.gather(self._scores(head, x, position), wanted, axis=1)
+                score = measure(head, x, position, wanted)
             return score, tf.convert_to_tensor(tape.gradient(score, x))
 
-        function = self.compiled(("target", head), step, (self._states(), _ids(0), _ids(0)))
+        function = self.compiled((name, head), step, (self._states(), _ids(0), _ids(0)))
         return function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
 
     def odds_gradient(self, x: tf.Tensor | np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
@@ -375,16 +353,7 @@ class HookedModel(HeadAnswers):
             (log-odds [B], gradients [B, T, H]), float32 arrays. The log-odds are the log-probability of the target
             minus that of all other answers together; for a regression, its value.
         """
-        head = target.head
-
-        def step(x, position, wanted):
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(x)
-                score = self._odds(head, x, position, wanted, frozen_norm)
-            return score, tf.convert_to_tensor(tape.gradient(score, x))
-
-        function = self.compiled(("odds", head), step, (self._states(), _ids(0), _ids(0)))
-        odds, gradient = function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
+        odds, gradient = self._head_gradient("odds", partial(self._odds, norm=frozen_norm), x, target)
         return odds.numpy(), gradient.numpy()
 
     def odds_gradients(self, states: Sequence[tf.Tensor], target: Target) -> Iterator[tuple[int, np.ndarray]]:
@@ -396,22 +365,10 @@ class HookedModel(HeadAnswers):
         Returns:
             generator of (number of the state, gradients float32 [B, T, H]), from the last state to the first.
         """
-        head = target.head
-
-        def step(x, position, wanted):
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(x)
-                score = self._odds(head, x, position, wanted, None)
-            return tf.convert_to_tensor(tape.gradient(score, x))
-
-        function = self.compiled(("odds gradient", head), step, (self._states(), _ids(0), _ids(0)))
-        position, answer = tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32)
-        gradient = function(states[-1], position, answer)
+        _, gradient = self._head_gradient("odds of all states", self._odds, states[-1], target)
         yield len(states) - 1, gradient.numpy()
         for index in reversed(range(len(states) - 1)):
-            gradient = self.of_layer("back", self._back, (self._states(), self._states()), index)(
-                states[index], gradient
-            )
+            gradient = self._back_through(index, states[index], gradient)
             yield index, gradient.numpy()
 
     def _scores(self, head, x, position, norm=None):
@@ -424,13 +381,20 @@ class HookedModel(HeadAnswers):
             "task": lambda: self._class(x),
         }[head]()
 
-    def _odds(self, head, x, position, wanted, norm):
+    def _log_probability(self, head, x, position, wanted):
+        """Log-probability [B] of one of a head's K answers at a position, or a regression's value."""
+        return tf.gather(self._scores(head, x, position), wanted, axis=1)
+
+    def _odds(self, head, x, position, wanted, norm=None):
         """Log-odds [B] of one of a head's K answers at a position, or a regression's value; `norm` as in `_scores`."""
         if head == "task" and (self.task.settings.regression or self.task.settings.multi_label):
             # The logit is the log-odds of its sigmoid. It stays exact where the sigmoid is rounded to 1.
             return tf.gather(self._class_logits(x), wanted, axis=1)
-        scores = self._scores(head, x, position, norm)
-        return log_odds(scores, wanted)
+        return log_odds(self._scores(head, x, position, norm), wanted)
+
+    def _back_through(self, index, x, gradient):
+        """The gradient [B, T, H] at the input x of layer `index`, from the gradient at its output."""
+        return self.of_layer("back", self._back, (self._states(), self._states()), index)(x, gradient)
 
     def _back(self, part, x, gradient, *weights):
         with tf.GradientTape(watch_accessed_variables=False) as tape:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bert_tf.errors import InputError
 from bert_tf.inference.words import WordSpan, read_texts, words_of
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers import Truncation
@@ -60,6 +61,17 @@ class SentenceOrder(PairPrediction, namedtuple("SentenceOrder", ("in_order", "sw
 def sigmoid(logits: Any) -> np.ndarray:
     """Return the probabilities, float32, of logits of any shape, without overflow."""
     return (0.5 * (1 + np.tanh(0.5 * np.asarray(logits, np.float32)))).astype(np.float32)
+
+
+def hidden_states_of(trace: Trace) -> np.ndarray:
+    """Return the hidden states of a trace, float32 [L+1, T, H].
+
+    Raises:
+        InputError: it holds none.
+    """
+    if trace.hidden_states is None:
+        raise InputError("This trace holds no hidden states: trace again with hidden_states=True.")
+    return trace.hidden_states
 
 
 #: (head, output) of the heads whose outputs a trace holds.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import require_head
+from bert_tf.model_outputs import INPUTS
 from bert_tf.pretraining.data.corpus import MemoryCorpus, tokenize_documents
 from bert_tf.pretraining.data.documents import TextError, find_files, read_documents
 from bert_tf.pretraining.data.packing import (
@@ -297,7 +298,7 @@ def _balanced(pairs, limit):
 def _inputs(batch, rows):
     """The model inputs of some sequences, without columns that hold only padding."""
     tokens = batch["padding_mask"][rows].sum(axis=1).max()
-    return {name: batch[name][rows, :tokens] for name in ("token_ids", "segment_ids", "padding_mask")}
+    return {name: batch[name][rows, :tokens] for name in INPUTS}
 
 
 def _score(request, batch):

@@ -9,7 +9,7 @@ B batch, T tokens, H hidden size, N heads, D head size, R rows, V vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from bert_tf.layers.hook_points import POINTS
 from bert_tf.runtime import head_gradients
 from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from bert_tf.runtime.graphs.bert import Graph, Node, graph_class, integer, ints, writable
-from bert_tf.runtime.head_answers import HeadAnswers
+from bert_tf.runtime.model_steps import ModelSteps
 from bert_tf.runtime.numpy_ops import finish_layer, read_by_mlm
 from bert_tf.runtime.openvino_engine import core, free_workspace
 
@@ -34,7 +34,7 @@ _SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
 Replacement = tuple[np.ndarray | None, np.ndarray]
 
 
-class LayerSteps(HeadAnswers):
+class LayerSteps(ModelSteps):
     """The embeddings, each encoder layer with its hook points, and the heads of a model, as separate functions.
 
     All arrays are float32, and all inputs of a batch have the same length, without padding. Several threads may use one
@@ -109,33 +109,6 @@ class LayerSteps(HeadAnswers):
             return inputs, [graph.value_at(point) for point in points]
 
         return dict(zip(points, self._run(("layer", points, kinds), make, arrays, index)))
-
-    def layer(
-        self,
-        index: int,
-        x: np.ndarray,
-        bias: np.ndarray | None = None,
-        replace: Mapping[str, Replacement] | None = None,
-    ) -> np.ndarray:
-        """Hidden state index + 1 from hidden state `index`; the arguments are those of `values`."""
-        return self.values(index, x, ("resid_post",), bias, replace)["resid_post"]
-
-    def states(
-        self, token_ids: np.ndarray, segment_ids: np.ndarray, between: Callable[[], object] = lambda: None
-    ) -> list[np.ndarray]:
-        """All hidden states for ids int32 [B, T]: list of L + 1 arrays [B, T, H]; `between` follows each layer."""
-        states = [self.embed(token_ids, segment_ids)]
-        for index in range(self.config.num_hidden_layers):
-            states.append(self.layer(index, states[-1]))
-            between()
-        return states
-
-    def finish(self, x: np.ndarray, first: int, between: Callable[[], object] = lambda: None) -> np.ndarray:
-        """The last hidden state [B, T, H], from hidden state `first`; `between` is called after each layer."""
-        for index in range(first, self.config.num_hidden_layers):
-            x = self.layer(index, x)
-            between()
-        return x
 
     def check_post_norm(self, analysis: str, through_scores: bool = False) -> None:
         """As in `HookedModel`."""

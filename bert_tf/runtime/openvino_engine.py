@@ -16,6 +16,7 @@ import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 
+from bert_tf.model_outputs import INPUTS
 from bert_tf.parameters import parameter_counts, parameter_spec
 from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from bert_tf.runtime.graphs.bert import FLAGS, VECTORS, build, build_mlm_head, build_mlm_reading
@@ -136,7 +137,7 @@ class OpenVINOEngine:
         """Run one forward pass as `Runtime.run`, with checked arrays."""
         rows, tokens = arrays["token_ids"].shape
         positions = _positions(arrays, outputs)
-        inputs = [arrays[name] for name in ("token_ids", "segment_ids", "padding_mask")]
+        inputs = [arrays[name] for name in INPUTS]
         inputs += [positions, _rows(outputs, rows)]
         kind = self._kind(outputs, rows, tokens)
         with self._request(kind) as request:

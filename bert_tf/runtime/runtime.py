@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import RuntimeInputError
-from bert_tf.model_outputs import NEEDS, OUTPUTS
+from bert_tf.model_outputs import INPUTS, NEEDS, OUTPUTS
 from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from bert_tf.runtime.weights import RunnableModel, keras_model
 
@@ -20,7 +20,6 @@ ENGINES = ("auto", "openvino", "tensorflow")
 PRECISIONS = ("float32", "bfloat16", "int8")
 # The device files of NVIDIA and AMD GPUs; of a GPU under the Windows Subsystem for Linux.
 _GPU_DEVICES = ("/dev/nvidia[0-9]*", "/dev/kfd", "/dev/dxg")
-INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
 
 
 class Runtime:
@@ -165,7 +164,7 @@ class Runtime:
             raise RuntimeInputError(f"No outputs are requested; choose from {', '.join(OUTPUTS)}.")
 
     def _checked(self, batch, outputs):
-        names = INPUTS if "mlm_logits" in outputs else INPUTS[:3]
+        names = (*INPUTS, "mask_positions") if "mlm_logits" in outputs else INPUTS
         missing = [name for name in names if name not in batch]
         if missing:
             raise RuntimeInputError(f"The batch lacks {', '.join(missing)}; it has: {', '.join(batch) or 'nothing'}.")

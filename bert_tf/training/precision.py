@@ -49,11 +49,10 @@ def with_loss_scale(
     variables: Sequence[keras.Variable],
     precision: str,
     initial_scale: float = 2.0**15,
-    growth_steps: int = 2000,
 ) -> keras.optimizers.Optimizer:
     """Adds a dynamic loss scale to an optimiser if the precision needs one (Micikevicius et al. 2018, section 3.2).
 
-    A step with a gradient that is not finite is skipped and halves the scale; `growth_steps` finite steps in a row
+    A step with a gradient that is not finite is skipped and halves the scale; 2,000 finite steps in a row
     double it. Keras' wrapper checks the gradients of one replica only. That is enough here, because `training.step`
     passes the sum over all replicas: an inf or nan of any replica makes the sum inf or nan.
 
@@ -62,15 +61,12 @@ def with_loss_scale(
         variables: list of the Keras variables that it was built with.
         precision: str. One of `PRECISIONS`.
         initial_scale: float. The loss scale of the first step.
-        growth_steps: int. The number of finite steps after which the scale doubles.
 
     Returns: for `mixed_float16` a built `keras.optimizers.LossScaleOptimizer` around the optimiser, else the optimiser.
     """
     if precision != "mixed_float16":
         return optimizer
-    optimizer = keras.optimizers.LossScaleOptimizer(
-        optimizer, initial_scale=initial_scale, dynamic_growth_steps=growth_steps
-    )
+    optimizer = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale, dynamic_growth_steps=2000)
     optimizer.build(variables)
     return optimizer
 

@@ -79,7 +79,7 @@ def page():
     with right:
         _answers(shared, trace, effect)
     if sweep_result is not None:
-        _ranked(sweep_result, effects, question, _unit(shared, question), trace, (layers, heads))
+        _ranked(sweep_result, question, _unit(shared, question), trace, (layers, heads))
 
 
 def _tokens(trace):
@@ -317,7 +317,7 @@ def _kind():
     return kind if kind in _KINDS else "heads"
 
 
-def _ranked(sweep_result, effects, question, unit, trace, size):
+def _ranked(sweep_result, question, unit, trace, size):
     inputs.heading("The strongest parts")
     layers, heads = size
     names = [ablation_parts.name(*cell, heads) for cell in ablation_parts.all_cells(layers, heads)]

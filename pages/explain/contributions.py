@@ -59,10 +59,7 @@ def page():
     if target is None:
         return
     if is_only_class(shared.bert, target):
-        st.info(
-            f"“{escape_markdown(target.label)}” is the only class, and always certain: nothing supports or opposes it.",
-            icon=":material/block:",
-        )
+        targets.say_only_class(target.label)
         return
     call = Call.of(contributions, target=target)
     snippets.give(shared, trace, call)

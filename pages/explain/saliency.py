@@ -139,10 +139,7 @@ def page():
     if method == "hotflip" and not hotflip_view.can(shared, trace, target):
         return
     if method == "lrp" and is_only_class(shared.bert, target):
-        st.info(
-            f"“{escape_markdown(target.label)}” is the only class, and always certain: nothing supports or opposes it.",
-            icon=":material/block:",
-        )
+        targets.say_only_class(target.label)
         return
     call = Call.of(SALIENCY_METHODS[method], target=target, **settings)
     snippets.give(shared, trace, call, method)

@@ -183,11 +183,7 @@ def _asked(shared):
     if of == "class":
         labels = targets.classes(shared).labels
         if len(labels) == 1 and not targets.classes(shared).multi_label:
-            st.info(
-                f"“{escape_markdown(labels[0])}” is the only class, and always certain:"
-                " nothing supports or opposes it.",
-                icon=":material/block:",
-            )
+            targets.say_only_class(labels[0])
             return None
     if of == "word" and not answer:
         st.info("Type the word that is asked about at the masks.", icon=":material/keyboard:")

@@ -21,12 +21,7 @@ import numpy as np
 
 from bert_tf.checkpoints import models_dir
 from bert_tf.startup import LOW_PRIORITY
-from bert_tf.training.run_folder import (
-    METRICS,
-    RunError,
-    find_runs,
-    read_run,
-)
+from bert_tf.training.run_folder import METRICS, RunError, find_runs, read_run
 from ui import ownership
 from ui.server import allocator
 from ui.session import runs, state
@@ -44,9 +39,7 @@ _DRAWS = 5  # the number of times that the sequences of a text are counted, as t
 _TEXT = "text.txt"
 _PROCESS = "process.json"  # in a training's folder: the identity of its process, its command and when its time is over
 _LOCK = ".trainings.lock"  # in the models folder: held while a training is checked and started
-
-
-_ALL = weakref.WeakSet()
+_ALL = weakref.WeakSet()  # the trainings that this server knows
 
 
 class Training:
@@ -418,33 +411,15 @@ def start(text, steps, rate, warm):
 
 def _arguments(folder, steps, rate, batch, warm):
     """The arguments of `python -m bert_tf` that start or resume a training."""
-    begin = (
-        ["--init", shipped().snapshots[-1].folder]
-        if warm
-        else ["--size", "2x128x2", "--positions", 128, "--vocab", _vocabulary()]
-    )
     every = max(1, steps // 100)
-    options = [
-        *begin,
-        "--steps",
-        steps,
-        "--batch-size",
-        batch,
-        "--length",
-        _LENGTH,
-        "--learning-rate",
-        rate,
-        "--dropout",
-        0,
-        "--log-every",
-        every,
-        "--save-every",
-        20 * every,
-        "--threads",
-        2,
-        "--snapshots",
-    ]
-    return ["pretrain", "--text", folder / _TEXT, "--output", folder, *options]
+    options = ["--text", folder / _TEXT, "--output", folder, "--steps", steps, "--batch-size", batch]
+    if warm:
+        options += ["--init", shipped().snapshots[-1].folder]
+    else:
+        options += ["--size", "2x128x2", "--positions", 128, "--vocab", _vocabulary()]
+    options += ["--length", _LENGTH, "--learning-rate", rate, "--dropout", 0, "--threads", 2]
+    options += ["--log-every", every, "--save-every", 20 * every, "--snapshots"]
+    return ["pretrain", *options]
 
 
 def count_sequences(text):

@@ -77,6 +77,14 @@ def classes(shared):
     return classifier_settings(shared.bert)
 
 
+def say_only_class(label):
+    """Write why a classifier's only class cannot be explained by log-odds."""
+    st.info(
+        f"“{escape_markdown(label)}” is the only class, and always certain: nothing supports or opposes it.",
+        icon=":material/block:",
+    )
+
+
 def pair_head(shared):
     """The head that judges pairs of texts, "nsp" or "sop"; None if the model has neither."""
     return next((head for head in _PAIR_QUESTIONS if head in shared.bert.heads), None)

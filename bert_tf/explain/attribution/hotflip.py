@@ -231,7 +231,7 @@ def _candidates(
     _, gradient = bert.hooked().gradient(vectors, trace.segments[None], target)
     positions = [word.positions[0] for word in words]
     gradients = gradient[0, positions]
-    products = [gradients @ block.T for block in embedding_blocks(bert, "token")]
+    products = [gradients @ block.T for block in embedding_blocks(bert)]
     estimates = np.concatenate(products, axis=1) - (gradients * vectors[0, positions]).sum(axis=1, keepdims=True)
     candidates = []
     for word, position, row in zip(words, positions, estimates):

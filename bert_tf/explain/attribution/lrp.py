@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.errors import InputError
 from bert_tf.explain.attribution.saliency import Saliency
-from bert_tf.explain.interventions.contributions import is_only_class
+from bert_tf.explain.interventions.contributions import check_has_odds
 from bert_tf.inference.batching import batched_answers
 
 if TYPE_CHECKING:
@@ -50,8 +49,7 @@ def layerwise_relevance(
         InputError: the target is the only class of the model (`is_only_class`).
         Cancelled: `progress` returned False.
     """
-    if is_only_class(bert, target):
-        raise InputError(f"{target.label} is the only class, and always certain: nothing supports or opposes it.")
+    check_has_odds(bert, target)
     from bert_tf.explain.attribution.backward_rules import LRPRules
     from bert_tf.explain.attribution.rule_propagation import RulePropagation
 

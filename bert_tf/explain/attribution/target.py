@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from bert_tf.inference.bert import Bert
     from bert_tf.inference.trace import Trace
 
+#: Head -> the labels of its two outcomes, in the order of their ids.
+OUTCOMES = {"nsp": ("IsNext", "NotNext"), "sop": ("in order", "swapped"), "replaced": ("original", "replaced")}
+
 
 @dataclass(frozen=True)
 class Target:
@@ -118,7 +121,7 @@ def replaced_target(bert: Bert, trace: Trace, position: int | None = None, repla
         text_positions = [index for index, source in enumerate(trace.sources) if source is not None]
         position = max(text_positions, key=lambda index: probabilities[index])
     check_position(trace, position)
-    return Target(position, int(replaced), "replaced" if replaced else "original", is_replaced_token=True)
+    return Target(position, int(replaced), OUTCOMES["replaced"][replaced], is_replaced_token=True)
 
 
 def next_sentence_target(bert: Bert, trace: Trace, follows: bool = True) -> Target:
@@ -135,7 +138,7 @@ def next_sentence_target(bert: Bert, trace: Trace, follows: bool = True) -> Targ
         MissingHead: the model has no next-sentence head.
     """
     _require_pair(bert, trace, "nsp", "next-sentence")
-    return Target(None, 0, "IsNext") if follows else Target(None, 1, "NotNext")
+    return Target(None, int(not follows), OUTCOMES["nsp"][not follows])
 
 
 def sentence_order_target(bert: Bert, trace: Trace, in_order: bool = True) -> Target:
@@ -152,11 +155,7 @@ def sentence_order_target(bert: Bert, trace: Trace, in_order: bool = True) -> Ta
         MissingHead: the model has no sentence-order head.
     """
     _require_pair(bert, trace, "sop", "sentence-order")
-    return (
-        Target(None, 0, "in order", is_sentence_order=True)
-        if in_order
-        else Target(None, 1, "swapped", is_sentence_order=True)
-    )
+    return Target(None, int(not in_order), OUTCOMES["sop"][not in_order], is_sentence_order=True)
 
 
 def _require_pair(bert: Bert, trace: Trace, head: str, title: str) -> None:
@@ -209,8 +208,7 @@ def target_with_id(bert: Bert, target: Target, number: int) -> Target:
     """
     if target.head == "task":
         return replace(target, id=number, label=classifier_settings(bert).labels[number])
-    names = {"nsp": ("IsNext", "NotNext"), "sop": ("in order", "swapped"), "replaced": ("original", "replaced")}
-    label = bert.tokenizer.id_to_token(number) if target.head == "mlm" else names[target.head][number]
+    label = bert.tokenizer.id_to_token(number) if target.head == "mlm" else OUTCOMES[target.head][number]
     return replace(target, id=number, label=label)
 
 

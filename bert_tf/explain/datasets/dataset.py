@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional, cast
 import numpy as np
 
 from bert_tf.analysis import ANY_ANSWER, TOP_K, Analysis, Option
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, check_hidden_state
 from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.explain.datasets.class_curves import ClassCurve, check_class, class_curve
 from bert_tf.explain.datasets.row_map import (
@@ -234,7 +234,7 @@ def predict_dataset(
     """
     rows, ask = tuple(rows), tuple(ask)
     _check_rows({"near": near, "subset": subset}, rows)
-    subsets = {name: _numbers(name, text, rows) for name, text in subset}
+    subsets = {name: _numbers(text, rows) for name, text in subset}
     if show == "curve":
         check_class(bert, label)
     plane = None
@@ -272,7 +272,7 @@ def subset_of(bert: Bert, results: Sequence[RowResult], numbers: Sequence[int], 
     return Subset(tuple(numbers), summarise_rows(chosen), None if classes is None else summarise_classes(bert, chosen))
 
 
-def _numbers(name, text, rows):
+def _numbers(text, rows):
     numbers = parse_row_numbers(text, [row.number for row in rows])
     if not numbers:
         raise InputError(f"The file has none of the rows {text!r:.40}.")
@@ -283,8 +283,7 @@ def _plane(bert, rows, ask, projection, dimensions, pooling, layer, colour, near
     """The rows' vectors projected, before the rows are scored: (indices of the readable rows, fields of `RowMap`)."""
     layers, pooling, projection = bert.config.num_hidden_layers, pooling or POOLINGS[0], projection or PROJECTIONS[0]
     layer = layers if layer is None else layer
-    if not 0 <= layer <= layers:
-        raise InputError(f"There is no layer {layer}: give 0, the embeddings, to {layers}.")
+    check_hidden_state(layer, layers)
     _check_colour(colour, available_row_attributes(bert, rows, ask))
     row_states = row_vectors(bert, rows, pooling, progress, ask)
     vectors, numbers = row_states.vectors[layer], tuple(rows[place].number for place in row_states.places)
@@ -348,8 +347,8 @@ def _check_rows(options, rows):
     near = options["near"]
     if near is not None and near not in [row.number for row in rows]:
         raise InputError(f"There is no row {near} in the file.")
-    for name, text in options["subset"]:
-        _numbers(name, text, rows)
+    for _, text in options["subset"]:
+        _numbers(text, rows)
 
 
 ANALYSIS = Analysis(

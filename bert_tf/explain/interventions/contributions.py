@@ -167,8 +167,7 @@ def contributions(
         InputError: the target is a classifier's only class (`is_only_class`).
         Cancelled: by `progress`.
     """
-    if is_only_class(bert, target):
-        raise InputError(f"{target.label} is the only class, and always certain: nothing supports or opposes it.")
+    check_has_odds(bert, target)
     state = _embedded(bert, trace)
     positions = _read_from(bert, state, target)
     embedded, layers, state = _layer_parts(bert, state, positions, progress)
@@ -203,6 +202,12 @@ def is_only_class(bert: Bert, target: Target) -> bool:
     """Whether a target is a classifier's only class. Its probability is 1 for every input, so it has no log-odds."""
     settings = classifier_settings(bert) if target.is_class and not target.is_regression else None
     return settings is not None and len(settings.labels) == 1 and not settings.multi_label
+
+
+def check_has_odds(bert: Bert, target: Target) -> None:
+    """Raise InputError if a target is a classifier's only class (`is_only_class`)."""
+    if is_only_class(bert, target):
+        raise InputError(f"{target.label} is the only class, and always certain: nothing supports or opposes it.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import ANY_ANSWER, Analysis, Option
-from bert_tf.errors import InputError, report
+from bert_tf.errors import InputError, check_layer, report
 from bert_tf.explain.attention.head_vectors import check_head
 from bert_tf.explain.attribution.target import Target, check_position
 from bert_tf.explain.interventions.patching import (
@@ -281,9 +281,7 @@ def check_receiver(bert: Bert, receiver: Receiver) -> None:
     """Raise InputError unless the model has the receiver."""
     if receiver.part not in RECEIVERS:
         raise InputError(f"There is no receiver {receiver.part!r:.40}; choose from {', '.join(RECEIVERS)}.")
-    layers = bert.config.num_hidden_layers
-    if not 0 <= receiver.layer < layers:
-        raise InputError(f"There is no layer {receiver.layer}; the model has layers 0 to {layers - 1}.")
+    check_layer(receiver.layer, bert.config.num_hidden_layers)
     if receiver.part == "feed_forward":
         if receiver.head is not None:
             raise InputError("A feed-forward block has no heads: name its layer alone.")

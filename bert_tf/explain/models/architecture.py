@@ -15,8 +15,9 @@ import numpy as np
 
 from bert_tf.analysis import Analysis, Option
 from bert_tf.config import BertConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, check_layer
 from bert_tf.flops import ENCODER_PARTS, flops_by_part
+from bert_tf.inference.trace import hidden_states_of
 from bert_tf.parameters import LAYER_PARTS, parameter_counts, parameter_spec
 from bert_tf.results import Result, frame, plain
 
@@ -216,7 +217,7 @@ def task_head_activations(bert: Bert, trace: Trace) -> dict[str, np.ndarray]:
     """
     if bert.task is None:
         raise ValueError(f"{bert.name} was not fine-tuned for a task; choose a model that was.")
-    hidden_states = _hidden_states(trace)
+    hidden_states = hidden_states_of(trace)
     pooled = None if trace.pooled is None else trace.pooled[None]
     outputs = bert.task.raw_outputs(hidden_states[-1][None], pooled, np.ones((1, trace.length), np.int32))
     return {name: value[0] for name, value in outputs.items()}
@@ -361,25 +362,16 @@ def layer_activations(bert: Bert, trace: Trace, layer: int) -> dict[str, np.ndar
         "feed_forward_wide" [T, F] (after the activation function); "feed_forward" [T, H] (the output of the block,
         before the residual sum); "feed_forward_norm" [T, H], the layer's output.
     Raises:
-        InputError: there is no such layer.
-        ValueError: a trace without hidden states.
+        InputError: there is no such layer, or the trace has no hidden states.
     """
-    count = bert.config.num_hidden_layers
-    if not 0 <= layer < count:
-        raise InputError(f"There is no layer {layer}; the model has layers 0 to {count - 1}.")
-    return layer_activations_from_state(bert, _hidden_states(trace)[layer], layer)
+    check_layer(layer, bert.config.num_hidden_layers)
+    return layer_activations_from_state(bert, hidden_states_of(trace)[layer], layer)
 
 
 def layer_activations_from_state(bert: Bert, state: np.ndarray, layer: int) -> dict[str, np.ndarray]:
     """The activations of one encoder layer, as `layer_activations`, for its input `state`, float [T, H]."""
     values = bert.steps().values(layer, np.asarray(state, np.float32)[None], PASSING.values())
     return {name: np.asarray(values[point])[0] for name, point in PASSING.items()}
-
-
-def _hidden_states(trace):
-    if trace.hidden_states is None:
-        raise ValueError("The trace has no hidden states; make it with hidden_states=True.")
-    return trace.hidden_states
 
 
 def architecture(

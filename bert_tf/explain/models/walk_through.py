@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from bert_tf.errors import InputError
+from bert_tf.errors import check_layer
 from bert_tf.explain.attribution.target import class_prediction
 from bert_tf.explain.models.compare import softmax
 from bert_tf.explain.representations.input_embeddings import embedding_parts
 from bert_tf.explain.representations.logit_lens import LogitLens, logit_lens
+from bert_tf.inference.trace import hidden_states_of
 from bert_tf.layers.hook_points import forbidden
 from bert_tf.results import Result
 from bert_tf.runtime.numpy_ops import ACTIVATIONS, dense, layer_norm, read_by_mlm
@@ -163,22 +164,20 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
         MaskPositionError: a position does not exist.
     """
     config, weights = bert.config, bert.weights
-    if trace.hidden_states is None:
-        raise InputError("This trace holds no hidden states: trace again with hidden_states=True.")
-    if not 0 <= layer < config.num_hidden_layers:
-        raise InputError(f"There is no layer {layer}; the model has layers 0 to {config.num_hidden_layers - 1}.")
+    states = hidden_states_of(trace)
+    check_layer(layer, config.num_hidden_layers)
     places = tuple(range(trace.length)) if positions is None else tuple(int(position) for position in positions)
     embeddings = embedding_parts(bert, trace)
     predictions: dict[str, Any] = {}
     if "mlm" in bert.heads:
         lens = logit_lens(bert, trace, places)
-        read = read_by_mlm(bert.weights, trace.hidden_states[-1])[list(places)]
+        read = read_by_mlm(bert.weights, states[-1])[list(places)]
         name = "cls.predictions.transform"
         transformed = layer_norm(
             weights, f"{name}.LayerNorm", ACTIVATIONS[config.mlm_act](dense(weights, f"{name}.dense", read))
         )
         predictions = {"lens": lens, "read": read, "transformed": transformed}
-    inside = _layer_values(bert, trace.hidden_states[layer], layer)
+    inside = _layer_values(bert, states[layer], layer)
     return WalkThrough(
         model=bert.name,
         config=config,
@@ -193,7 +192,7 @@ def walk_through(bert: Bert, trace: Trace, layer: int = 0, positions: Iterable[i
         parts=embeddings.vectors,
         embedding_sum=embeddings.total,
         embedding_norm=layer_norm(weights, "bert.embeddings.LayerNorm", embeddings.total),
-        hidden_states=trace.hidden_states,
+        hidden_states=states,
         activation=np.stack([_CURVE, ACTIVATIONS[config.hidden_act](_CURVE)]),
         positions=places,
         pooled=trace.pooled,

@@ -64,21 +64,18 @@ def embedding_rows(bert: Bert, part: str, ids: Sequence[int] | np.ndarray) -> np
     return weight.float32(np.asarray(ids))
 
 
-def embedding_blocks(bert: Bert, part: str, ids: np.ndarray | None = None) -> Iterator[np.ndarray]:
-    """Rows of a stored table, some at a time, for work that needs no copy of the whole table.
+def embedding_blocks(bert: Bert, ids: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    """Rows of the table of tokens, some at a time, for work that needs no copy of the whole table.
 
     Args:
         bert: `Bert`.
-        part: str. One of `PARTS`.
         ids: int [R]. The rows; None for all.
 
     Yields: np.ndarray. float32 [at most 2,048, E].
     """
-    if ids is None:
-        weight = _stored_table(bert, part)
-        ids = np.arange(2 if weight is None else len(weight.values))
+    ids = np.arange(bert.config.vocab_size) if ids is None else ids
     for start in range(0, len(ids), _BLOCK):
-        yield embedding_rows(bert, part, ids[start : start + _BLOCK])
+        yield embedding_rows(bert, "token", ids[start : start + _BLOCK])
 
 
 def _stored_table(bert, part):

@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
-from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, require_head
-from bert_tf.explain.attribution.target import class_prediction, classifier_settings, require_classifiable
+from bert_tf.errors import InputError, NothingToPredict, require_head
+from bert_tf.explain.attribution.target import (
+    check_position,
+    class_prediction,
+    classifier_settings,
+    require_classifiable,
+)
 from bert_tf.inference.predictions import Prediction, check_top_k
+from bert_tf.inference.trace import hidden_states_of
 from bert_tf.results import Result, frame
 from bert_tf.runtime.numpy_ops import read_by_heads, read_by_mlm
 
@@ -28,7 +34,6 @@ if TYPE_CHECKING:
 
 # Hidden vectors in one call of the head: their logits over 30,000 tokens take 61 MB.
 _ROWS = 512
-_NO_STATES = "This trace holds no hidden states: trace again with hidden_states=True."
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +146,10 @@ def class_lens(bert: Bert, trace: Trace) -> ClassLogitLens:
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to follow.")
     require_classifiable(bert, trace)
-    if trace.hidden_states is None:
-        raise InputError(_NO_STATES)
+    states = hidden_states_of(trace)
     task: Any = bert.task
     # One hidden state at a time: for a long text in a large model all together are a batch of 25 times 512 tokens.
-    scores = [task.class_scores(state[None])[0] for state in read_by_heads(bert.weights, trace.hidden_states)]
+    scores = [task.class_scores(state[None])[0] for state in read_by_heads(bert.weights, states)]
     predictions = [class_prediction(settings, layer_scores) for layer_scores in scores]
     values = np.array([list(prediction.values()) for prediction in predictions])
     return ClassLogitLens(tuple(predictions[0]), values, settings.regression)
@@ -178,8 +182,8 @@ def logit_lens(
     """
     require_head(bert.heads, "mlm", bert.name)
     check_top_k(top_k)
+    hidden_states = hidden_states_of(trace)
     places = _positions(trace, positions)
-    hidden_states: Any = trace.hidden_states
     hidden_states = read_by_mlm(bert.weights, read_by_heads(bert.weights, hidden_states))
     states = hidden_states[:, list(places)].swapaxes(0, 1)  # [P, L+1, H]
     count, depth, _ = states.shape
@@ -206,17 +210,12 @@ def logit_lens(
 
 
 def _positions(trace, positions):
-    """Token positions as a tuple, the masks for None; raises the errors of `logit_lens`."""
-    if trace.hidden_states is None:
-        raise InputError(_NO_STATES)
+    """Token positions as a tuple, the masks for None; raises the errors of `logit_lens` about them."""
     positions = trace.masks if positions is None else tuple(int(position) for position in positions)
     if not positions:
         raise NothingToPredict("There is no position to look at: mask something, or name positions.")
     for position in positions:
-        if not 0 <= position < trace.length:
-            raise MaskPositionError(
-                f"There is no token {position}: this input has {trace.length} tokens, 0 to {trace.length - 1}."
-            )
+        check_position(trace, position)
     return positions
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
-from bert_tf.errors import InputError, report
+from bert_tf.errors import InputError, check_hidden_state, report
 from bert_tf.explain.attention.context_labels import count_contexts, label_contexts
 from bert_tf.explain.attention.value_attention import checked_heads, head_outputs, head_outputs_and_attention
 from bert_tf.explain.representations.contexts import Context, MostAttendedToken, NearestContexts
@@ -103,8 +103,7 @@ def _width(bert, layer, heads):
     layers, width = bert.config.num_hidden_layers, bert.config.hidden_size
     if heads is not None:
         return width // bert.config.num_attention_heads * len(heads)
-    if not 0 <= layer <= layers:
-        raise InputError(f"There is no layer {layer}: give 0 (the embeddings) to {layers}.")
+    check_hidden_state(layer, layers)
     return width
 
 
@@ -221,8 +220,7 @@ def nearest(
     states: Any = trace.hidden_states
     positions, layers = checked_positions(trace, positions), len(states) - 1
     layer = layer if layer is not None else layers - (heads is not None)
-    if not 0 <= layer <= layers:
-        raise InputError(f"There is no layer {layer}: give 0 (the embeddings) to {layers}.")
+    check_hidden_state(layer, layers)
     vectors = states[layer]
     if heads is not None:
         vectors = head_outputs(bert, vectors, layer, list(heads))

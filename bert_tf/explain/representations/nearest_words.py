@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.errors import MaskPositionError
+from bert_tf.explain.attribution.target import check_position
 from bert_tf.explain.representations.embedding_tables import embedding_rows
 from bert_tf.explain.representations.vectors import nearest_tokens, word_ids
 from bert_tf.results import Result, frame
@@ -120,8 +120,5 @@ def checked_positions(trace: Trace, positions: Iterable[int] | None) -> tuple[in
     """
     positions = tuple(range(trace.length) if positions is None else positions)
     for position in positions:
-        if not 0 <= position < trace.length:
-            raise MaskPositionError(
-                f"There is no token {position}: this input has {trace.length} tokens, 0 to {trace.length - 1}."
-            )
+        check_position(trace, position)
     return positions

@@ -32,6 +32,7 @@ import numpy as np
 from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, report, require_head
 from bert_tf.explain.attribution.target import (
+    OUTCOMES,
     Target,
     class_target,
     classifier_settings,
@@ -40,7 +41,7 @@ from bert_tf.explain.attribution.target import (
 )
 from bert_tf.explain.datasets.row_map import row_vectors
 from bert_tf.explain.datasets.text_rows import HIDE, TextRow, hidden_words, labelled, texts_of_file
-from bert_tf.explain.interventions.contributions import is_only_class
+from bert_tf.explain.interventions.contributions import check_has_odds
 from bert_tf.explain.representations.projection import one_thread
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.model_inputs import prepare_input
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
     from bert_tf.inference.bert import Bert
 
-_PAIR_ANSWERS = {"next": ("IsNext", "NotNext"), "order": ("in order", "swapped")}
+_PAIR_ANSWERS = {"next": OUTCOMES["nsp"], "order": OUTCOMES["sop"]}
 #: Kind of prediction -> its possible answers, the default first. A class has the model's labels, the first of them by
 #: default; a word has no default.
 ANSWERS: dict[str, tuple[str, str] | None] = {"class": None, "word": None, **_PAIR_ANSWERS}
@@ -280,8 +281,7 @@ def _target(bert, of, answer):
     if of == "class":
         settings = classifier_settings(bert)
         target = class_target(bert, None, settings.labels[0] if answer is None and settings.labels else answer)
-        if is_only_class(bert, target):
-            raise InputError(f"{target.label} is the only class, and always certain: nothing supports or opposes it.")
+        check_has_odds(bert, target)
         return target
     if of == "word":
         if not answer:

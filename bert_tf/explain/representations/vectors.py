@@ -15,6 +15,7 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.explain.representations.embedding_tables import embedding_blocks
 from bert_tf.inference.predictions import check_top_k
+from bert_tf.inference.trace import hidden_states_of
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
@@ -109,12 +110,12 @@ def nearest_tokens(
     if vectors.ndim not in (1, 2) or vectors.shape[-1] != width:
         raise InputError(f"The vector has shape {list(vectors.shape)}; this model's have [{width}].")
     size = bert.config.vocab_size
-    mean = sum(block.sum(axis=0) for block in embedding_blocks(bert, "token")) / size if centred else 0
+    mean = sum(block.sum(axis=0) for block in embedding_blocks(bert)) / size if centred else 0
     ids = np.arange(size) if among is None else np.asarray(among)
     rows, nearest = np.atleast_2d(vectors), []
     for start in range(0, len(rows), _ROWS):
         unit = _unit(rows[start : start + _ROWS] - mean)
-        blocks = embedding_blocks(bert, "token", ids)
+        blocks = embedding_blocks(bert, ids)
         similarities = np.concatenate([unit @ _unit(block - mean).T for block in blocks], axis=1)
         nearest += [_neighbours(bert.tokenizer, ids, row, min(top_k, len(ids))) for row in similarities]
     return nearest[0] if vectors.ndim == 1 else tuple(nearest)
@@ -154,10 +155,9 @@ def word_vectors(trace: Trace, words: Iterable[WordSpan] | None = None) -> np.nd
     Raises:
         InputError: the trace has no hidden states.
     """
-    if trace.hidden_states is None:
-        raise InputError("This trace holds no hidden states: trace again with hidden_states=True.")
+    states = hidden_states_of(trace)
     words = trace.words() if words is None else words
-    means = [trace.hidden_states[:, list(word.positions)].mean(axis=1) for word in words]
+    means = [states[:, list(word.positions)].mean(axis=1) for word in words]
     return np.stack(means, axis=1)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import Analysis, Option
-from bert_tf.errors import InputError, WordNotFound, report
+from bert_tf.errors import InputError, WordNotFound, check_hidden_state, report
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.words import words_of
 from bert_tf.results import Result, frame
@@ -241,8 +241,7 @@ def word_senses(
     labelled = _labelled(word, sentences, input)
     layers = bert.config.num_hidden_layers
     layer = layers if layer is None else layer
-    if not 0 <= layer <= layers:
-        raise InputError(f"There is no layer {layer}: give 0 (the embeddings) to {layers}.")
+    check_hidden_state(layer, layers)
     occurring = occurrences(bert, [text for _, text in labelled], word, progress, most)
     senses, texts = zip(*(labelled[index] for index in occurring.texts))
     coordinates, ratios = project_to_plane(occurring.vectors[layer], projection, dimensions)

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-MODEL_INPUTS = ("token_ids", "segment_ids", "padding_mask")
+from bert_tf.model_outputs import INPUTS
 
 
 class SequenceLoss:
@@ -25,7 +25,7 @@ class SequenceLoss:
     Returns: dict of scalars: loss and, without `regression`, accuracy.
     """
 
-    model_inputs = MODEL_INPUTS
+    model_inputs = INPUTS
 
     def __init__(self, regression: bool = False, multi_label: bool = False) -> None:
         self.regression, self.multi_label = regression, multi_label

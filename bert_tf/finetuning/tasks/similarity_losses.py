@@ -8,12 +8,13 @@ from typing import Any
 import keras
 
 from bert_tf.layers.classifier import unit_vectors
+from bert_tf.model_outputs import INPUTS
 
 _HIDDEN = -1e9
 
 
 class _PairLoss:
-    model_inputs = ("token_ids", "segment_ids", "padding_mask")
+    model_inputs = INPUTS
 
     def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The sum of the weights: {"weights": float32 scalar}."""

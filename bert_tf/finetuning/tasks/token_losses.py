@@ -10,6 +10,8 @@ from typing import Any
 
 import keras
 
+from bert_tf.model_outputs import INPUTS
+
 _HIDDEN = -30000.0
 
 
@@ -24,7 +26,7 @@ class TokenCrossEntropy:
     Returns: dict of scalars loss, accuracy.
     """
 
-    model_inputs = ("token_ids", "segment_ids", "padding_mask")
+    model_inputs = INPUTS
 
     def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The sum of the label weights: {"labels": float32 scalar}."""
@@ -65,7 +67,17 @@ class CRFLoss(TokenCrossEntropy):
         return keras.ops.sum(losses * batch["weights"])
 
 
-class SpanCrossEntropy:
+class _MeanOfRows:
+    """A loss that is a mean over the rows."""
+
+    model_inputs = INPUTS
+
+    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The sum of the row weights: {"rows": float32 scalar}."""
+        return {"rows": keras.ops.sum(batch["weights"])}
+
+
+class SpanCrossEntropy(_MeanOfRows):
     """The mean of the cross-entropies of the first and the last token of the answer.
 
     Call arguments:
@@ -75,12 +87,6 @@ class SpanCrossEntropy:
 
     Returns: dict of scalars loss, accuracy (both ends are right).
     """
-
-    model_inputs = ("token_ids", "segment_ids", "padding_mask")
-
-    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The sum of the row weights: {"rows": float32 scalar}."""
-        return {"rows": keras.ops.sum(batch["weights"])}
 
     def __call__(
         self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
@@ -97,7 +103,7 @@ class SpanCrossEntropy:
         return {"loss": ops.sum(losses * weights) / total, "accuracy": ops.sum(hits * weights) / total}
 
 
-class ChoiceCrossEntropy:
+class ChoiceCrossEntropy(_MeanOfRows):
     """Cross-entropy of the right choice.
 
     Call arguments:
@@ -107,12 +113,6 @@ class ChoiceCrossEntropy:
 
     Returns: dict of scalars loss, accuracy.
     """
-
-    model_inputs = ("token_ids", "segment_ids", "padding_mask")
-
-    def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The sum of the row weights: {"rows": float32 scalar}."""
-        return {"rows": keras.ops.sum(batch["weights"])}
 
     def __call__(
         self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None

@@ -15,6 +15,7 @@ import numpy as np
 
 from bert_tf.errors import CheckpointError
 from bert_tf.files import atomic_folder, refuse_full_folder, write_json
+from bert_tf.model_outputs import INPUTS
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ FORMATS = {
     "saved-model": ("float32", "int8"),
     "keras": ("float32", "int8"),
 }
-INPUTS = ("token_ids", "segment_ids", "padding_mask")
 _TEXTS = (("The cat sat on the mat.", None), ("A dog ran.", None))
 # Differences of float32: the order of sums. With matrices in eight bits the outputs keep their direction.
 _TOLERANCE, _LEAST_COSINE = 1e-3, 0.99

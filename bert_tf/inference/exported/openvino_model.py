@@ -15,12 +15,11 @@ import openvino as ov
 import openvino.opset13 as op
 
 from bert_tf.layers.hook_points import MASKED_SCORE
+from bert_tf.model_outputs import INPUTS
 from bert_tf.runtime.graphs.bert import ACTIVATIONS, Node, constant, graph_class, integer, ints, real
 
 if TYPE_CHECKING:
     from bert_tf.inference.bert import Bert
-
-INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 def export_graph(bert: Bert, eight_bits: bool = False) -> ov.Model:

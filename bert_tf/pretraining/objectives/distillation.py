@@ -13,7 +13,7 @@ import keras
 
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.layers.common import register
-from bert_tf.model_outputs import PER_LAYER
+from bert_tf.model_outputs import INPUTS, PER_LAYER
 from bert_tf.models import BertModel, named_variables, view
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Distillation:
         attention_loss and value_loss, or query_loss, key_loss and value_loss.
     """
 
-    model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
+    model_inputs = (*INPUTS, "mask_positions")
 
     def __init__(
         self,

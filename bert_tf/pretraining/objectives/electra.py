@@ -11,6 +11,7 @@ import keras
 
 from bert_tf.layers.common import register
 from bert_tf.layers.embeddings import BertEmbeddings
+from bert_tf.model_outputs import INPUTS
 from bert_tf.models import BertModel, view
 from bert_tf.pretraining.objectives.distillation import Teacher
 
@@ -160,7 +161,7 @@ class ReplacedTokenDetection:
 
     ratios = {"replaced_found": ("replaced_caught", "replaced_share")}
 
-    model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions", "mask_labels", "mask_weights")
+    model_inputs = (*INPUTS, "mask_positions", "mask_labels", "mask_weights")
     model_outputs, heads = ("replaced_logits",), ("replaced",)
 
     def __init__(self, learning: bool = True) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import keras
 
+from bert_tf.model_outputs import INPUTS
+
 
 class MaskedLM:
     """Mean cross-entropy over the masked positions (Devlin et al. 2019, section 3.1).
@@ -24,7 +26,7 @@ class MaskedLM:
     Returns: dict of scalars: loss, mlm_loss, mlm_accuracy.
     """
 
-    model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
+    model_inputs = (*INPUTS, "mask_positions")
     #: The required outputs of the model, and the heads that compute them.
     model_outputs: tuple[str, ...] = ("mlm_logits",)
     heads: tuple[str, ...] = ("mlm",)

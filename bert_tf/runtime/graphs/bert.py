@@ -25,7 +25,7 @@ from bert_tf.architectures import BERT
 from bert_tf.checkpoints.stored_tensor import Weight
 from bert_tf.config import BertConfig
 from bert_tf.layers.hook_points import MASKED_SCORE
-from bert_tf.model_outputs import OUTPUTS
+from bert_tf.model_outputs import INPUTS, OUTPUTS
 from bert_tf.parameters import OUTPUT_TABLE, parameter_spec
 from bert_tf.runtime.graphs.eight_bits import SplitInput, outlier_channels
 from bert_tf.runtime.weights import GraphWeight, RunnableModel, graph_weights
@@ -192,10 +192,7 @@ class Graph:
         self.results: dict[str, list[Any]] = {}
 
     def finish(self) -> tuple[ov.Model, dict[str, list[int]]]:
-        inputs = [
-            op.parameter([-1, -1], np.int32, name=name)
-            for name in ("token_ids", "segment_ids", "padding_mask", "mask_positions")
-        ]
+        inputs = [op.parameter([-1, -1], np.int32, name=name) for name in (*INPUTS, "mask_positions")]
         x = self.encode(*inputs[:3])
         self.add_heads(x, inputs[3])
         nodes: list[Any] = []

@@ -1,18 +1,69 @@
-"""The answer of a head, read from hidden states, in the same way for every engine.
+"""The way through the layers, and the answer of a head read from hidden states, in the same way for every engine.
 
-B batch, T tokens, H hidden size, R rows, V vocabulary, K answers.
+B batch, T tokens, H hidden size, L layers, R rows, V vocabulary, K answers.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 
-class HeadAnswers(ABC):
-    """The heads of a model as functions of hidden states. A subclass computes them; `x` is an array or a tensor."""
+class ModelSteps(ABC):
+    """The layers and the heads of a model as functions of hidden states.
+
+    A subclass computes one layer and one head; `x` is an array or a tensor.
+
+    Attributes:
+        config: `BertConfig`. The settings of the model.
+    """
+
+    config: Any
+
+    @abstractmethod
+    def embed(self, token_ids: np.ndarray, segment_ids: np.ndarray) -> Any:
+        """Hidden state 0, float32 [B, T, H], for token and segment ids int32 [B, T]."""
+
+    @abstractmethod
+    def values(
+        self,
+        index: int,
+        x: Any,
+        points: Iterable[str],
+        bias: np.ndarray | None = None,
+        replace: Mapping[str, tuple] | None = None,
+    ) -> dict[str, Any]:
+        """The values inside layer `index`, computed from hidden state `index`, with some of them replaced."""
+
+    def layer(
+        self, index: int, x: Any, bias: np.ndarray | None = None, replace: Mapping[str, tuple] | None = None
+    ) -> Any:
+        """Hidden state index + 1 from hidden state `index`; the arguments are those of `values`."""
+        return self.values(index, x, ("resid_post",), bias, replace)["resid_post"]
+
+    def states(
+        self, token_ids: np.ndarray, segment_ids: np.ndarray, between: Callable[[], object] = lambda: None
+    ) -> list[Any]:
+        """All hidden states for ids int32 [B, T]: list of L + 1, float32 [B, T, H]; `between` follows each layer."""
+        return self.states_from(self.embed(token_ids, segment_ids), between)
+
+    def states_from(self, x: Any, between: Callable[[], object]) -> list[Any]:
+        """All hidden states from hidden state 0, as `states` returns them."""
+        states = [x]
+        for index in range(self.config.num_hidden_layers):
+            states.append(self.layer(index, states[-1]))
+            between()
+        return states
+
+    def finish(self, x: Any, first: int, between: Callable[[], object] = lambda: None) -> Any:
+        """The last hidden state [B, T, H], from hidden state `first`; `between` is called after each layer."""
+        for index in range(first, self.config.num_hidden_layers):
+            x = self.layer(index, x)
+            between()
+        return x
 
     @abstractmethod
     def read(self, x: Any) -> Any:
