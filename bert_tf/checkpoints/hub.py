@@ -87,7 +87,7 @@ def download(
                 if model.is_listed:
                     model = _with_listing(model, endpoint, note)
                 unchecked = _fetch_all(model, unfinished, progress, endpoint)
-                for outdated in unfinished.glob("*.part"):
+                for outdated in unfinished.rglob("*.part"):
                     outdated.unlink()
                 write_text(unfinished / "README.md", _card(model, unchecked))
                 if target.is_dir():
@@ -466,7 +466,7 @@ def _unfinished(root, model):
 
 
 def _stored_bytes(unfinished):
-    return sum(path.stat().st_size for path in unfinished.iterdir() if path.is_file())
+    return sum(path.stat().st_size for path in unfinished.rglob("*") if path.is_file())
 
 
 def _check_free_space(unfinished, total):
@@ -479,7 +479,7 @@ def _explained(error, model, root):
     """A `DownloadError` with one sentence about the error that ended a download."""
     from filelock import Timeout
 
-    can_resume = any(part.stat().st_size for part in _unfinished(root, model).glob("*.part"))
+    can_resume = any(part.stat().st_size for part in _unfinished(root, model).rglob("*.part"))
     again = "The downloaded part is kept: the next try resumes it." if can_resume else "Try again later."
     if isinstance(error, DownloadError):
         return error

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from bert_tf.checkpoints import CheckpointError, DownloadError, UnknownModel, download, find, look_up, read
+from bert_tf.checkpoints import (
+    CheckpointError,
+    DownloadError,
+    UnknownModel,
+    download,
+    find,
+    look_up,
+    partial_download_bytes,
+    read,
+)
 from bert_tf.checkpoints.formats.keras_h5 import open_h5
 from bert_tf.checkpoints.hub_repository import folder_name, parse_name
 from bert_tf.checkpoints.library import read_config, stored_heads
@@ -70,6 +79,16 @@ def test_any_repository_is_downloaded_and_found_by_its_name(served, tmp_path, mo
     assert download(REPO, endpoint=served.endpoint) == folder and not served.requests
     with pytest.raises(UnknownModel, match="python -m bert_tf download someone/other"):
         find("someone/other")
+
+
+def test_an_outdated_part_in_a_folder_of_the_repository_is_counted_and_does_not_become_a_part_of_the_model(
+    served, tmp_path
+):
+    outdated = tmp_path / ".partial" / "someone--tiny-bert" / "1_Pooling" / "config.json.older.part"
+    outdated.parent.mkdir(parents=True)
+    outdated.write_bytes(b"{" * 7)
+    assert partial_download_bytes(REPO, tmp_path) == 7
+    assert not list(download(REPO, endpoint=served.endpoint, folder=tmp_path).rglob("*.part"))
 
 
 def test_a_revision_has_a_folder_of_its_own(served, tmp_path):
@@ -245,7 +264,7 @@ def test_what_cannot_be_read_is_said_before_anything_is_fetched(served, tmp_path
     assert problem in look_up(REPO, served.endpoint).problem
     with pytest.raises(DownloadError, match=problem):
         download(REPO, endpoint=served.endpoint, folder=tmp_path)
-    assert not list(tmp_path.glob("*")) or not any((tmp_path / ".partial" / "someone--tiny-bert").iterdir())
+    assert not list(tmp_path.rglob("*.safetensors*"))
 
 
 @pytest.mark.parametrize("missing, problem", [("config.json", "no config.json"), ("vocab.txt", "no tokenizer file")])
