@@ -121,7 +121,7 @@ def replaced_target(bert: Bert, trace: Trace, position: int | None = None, repla
         text_positions = [index for index, source in enumerate(trace.sources) if source is not None]
         position = max(text_positions, key=lambda index: probabilities[index])
     check_position(trace, position)
-    return Target(position, int(replaced), OUTCOMES["replaced"][replaced], is_replaced_token=True)
+    return Target(position, int(replaced), OUTCOMES["replaced"][int(replaced)], is_replaced_token=True)
 
 
 def next_sentence_target(bert: Bert, trace: Trace, follows: bool = True) -> Target:
