@@ -140,6 +140,21 @@ def test_a_model_is_offered_and_its_file_deleted_when_its_training_has_ended(hom
     assert finetuning_jobs.names() == [name] and offered() and not (home / name / "task-input.csv").exists()
 
 
+def test_a_visitor_who_opens_the_page_during_a_start_does_not_delete_its_file(home, monkeypatch):
+    opened, write = [], training_jobs.write_process
+
+    def write_while_another_visitor_opens_the_page(path, pid, **more):
+        opened.append(threading.Thread(target=finetuning_jobs.names))
+        opened[0].start()
+        opened[0].join(0.5)  # that visitor waits until the training has started
+        write(path, pid, **more)
+
+    monkeypatch.setattr(training_jobs, "write_process", write_while_another_visitor_opens_the_page)
+    name = start_a_fine_tuning()
+    opened[0].join(PATIENCE)
+    assert (home / name / "task-input.csv").exists() and finetuning_jobs.started(name).status == "running"
+
+
 def test_servers_that_share_a_folder_start_one_training(home, tmp_path):
     begin = tmp_path / "begin"
     code = (
