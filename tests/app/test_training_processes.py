@@ -79,6 +79,12 @@ def left_behind(home):
     return name
 
 
+def write_settings(folder):
+    """Write the settings of a run that can be resumed, as its process would."""
+    settings = {"steps": 10, "batch_size": 4, "learning_rate": 1e-3}
+    (folder / "settings.json").write_text(json.dumps({"settings": settings}))
+
+
 def until(name, *wanted, of=training_jobs):
     end = time.monotonic() + PATIENCE
     while (status := of.started(name).status) not in wanted:
@@ -213,6 +219,33 @@ def test_a_training_of_a_killed_server_that_ends_later_is_read_from_its_files(le
     (folder / "settings.json").write_text(json.dumps({"settings": {"steps": 10}}))
     find_process(folder / "process.json").kill()
     until(left_behind, "done")
+
+
+@pytest.mark.parametrize("step, status", [(10, "done"), (5, "paused")])
+def test_a_training_of_a_killed_server_that_has_ended_stays_so_when_its_time_is_over(left_behind, step, status):
+    folder = runs.folder() / left_behind
+    record = {"step": step, "loss": 1.0, "seconds_per_step": 1.0, "time": time.time()}
+    (folder / "metrics.jsonl").write_text(json.dumps(record))
+    write_settings(folder)
+    values = json.loads((folder / "process.json").read_text())
+    (folder / "process.json").write_text(json.dumps({**values, "ends": time.time() + 2}))
+    training = training_jobs.started(left_behind)
+    find_process(folder / "process.json").kill()
+    until(left_behind, status)
+    time.sleep(2.5)
+    assert training.status == status
+
+
+def test_a_training_that_is_resumed_after_its_server_has_ended_is_not_stopped_by_its_old_time(left_behind):
+    folder = runs.folder() / left_behind
+    write_settings(folder)
+    training = training_jobs.started(left_behind)
+    first = training._timer
+    find_process(folder / "process.json").kill()
+    until(left_behind, "paused")
+    training_jobs.go_on(left_behind)
+    first.function(*first.args)  # the time is over
+    assert training.status == "running"
 
 
 def test_a_fine_tuning_of_a_killed_server_is_shown_and_stopped(home, open_app):

@@ -135,10 +135,17 @@ class Training:
             self._watch_time()
 
     def _watch_time(self):
+        if self._timer is not None:
+            self._timer.cancel()
         self._wish, self.began = "run", time.monotonic()
-        self._timer = threading.Timer(self._left, self.end, ("stop",))
+        self._timer = threading.Timer(self._left, self._end_in_time, (self._process,))
         self._timer.daemon = True
         self._timer.start()
+
+    def _end_in_time(self, process):
+        """The time of a process is over. One that has ended by itself stays what it is: done or paused."""
+        if process.poll() is None:
+            self.end("stop")
 
     def end(self, wish):
         """Let the process save its last step and end.
