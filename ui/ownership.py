@@ -16,6 +16,8 @@ from ui.session import state
 #: Name of the cookie with the visitor's token.
 COOKIE = "bert_explorer_visitor"
 _TOKEN = "_visitor_token"
+_NEW = "_visitor_token_is_new"  # in the session: its token was made for it, and nothing was started with it
+_FORM = "[0-9a-f]{32}"  # of a token
 _OWNER = "owner.txt"  # in a training's folder: the SHA-256 hash of the token of the visitor who started it, in hex
 
 
@@ -23,13 +25,27 @@ def visitor_token() -> str:
     """The token of this visitor, 32 hex digits: that of the browser's cookie, else a new one for this session."""
     if _TOKEN not in st.session_state:
         known = str(st.context.cookies.get(COOKIE))
-        st.session_state[_TOKEN] = known if re.fullmatch("[0-9a-f]{32}", known) else secrets.token_hex(16)
+        st.session_state[_NEW] = not re.fullmatch(_FORM, known)
+        st.session_state[_TOKEN] = secrets.token_hex(16) if st.session_state[_NEW] else known
     return st.session_state[_TOKEN]
+
+
+def may_adopt() -> bool:
+    """Whether `adopt` takes another token: this visit has had no cookie at its start, and has started nothing."""
+    visitor_token()
+    return st.session_state.get(_NEW, False)
+
+
+def adopt(token: str) -> None:
+    """Take the token that another tab of this browser has put into the cookie since this visit began."""
+    if may_adopt() and re.fullmatch(_FORM, token):
+        st.session_state[_TOKEN], st.session_state[_NEW] = token, False
 
 
 def sign(folder) -> None:
     """Note in a training's folder that this visitor has started it; `owner` reads it."""
     (folder / _OWNER).write_text(_hash(visitor_token()), encoding="ascii")
+    st.session_state[_NEW] = False
 
 
 def may_change(folder) -> bool:

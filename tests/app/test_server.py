@@ -61,12 +61,12 @@ def server(explorer_home, tmp_path):
 
 
 @contextlib.contextmanager
-def started(program, log):
-    """The process of a server, and its port, when it answers."""
+def started(program, log, headless="true"):
+    """The process of a server, and its port, when it answers; `headless`: "false" opens a browser at its start."""
     with socket.socket() as free_port:
         free_port.bind(("127.0.0.1", 0))
         port = free_port.getsockname()[1]
-    command = [sys.executable, *program, "run", "app.py", "--server.port", str(port), "--server.headless", "true"]
+    command = [sys.executable, *program, "run", "app.py", "--server.port", str(port), "--server.headless", headless]
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=output, stderr=output)
     try:
@@ -114,8 +114,11 @@ def test_a_server_with_a_visitor_ends_within_seconds_of_a_signal(server):
 def test_a_server_starts_anew_when_its_visitors_have_gone(explorer_home, tmp_path, monkeypatch):
     (tmp_path / "limits.toml").write_text("[cache]\nrestart = true\n")
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "limits.toml"))
-    log = tmp_path / "log"
-    with started(["-c", IMPATIENT], log) as (process, port):
+    log, opened, browser = tmp_path / "log", tmp_path / "opened", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" >> {opened}\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    with started(["-c", IMPATIENT], log, headless="false") as (process, port):
         for times in (1, 2):
             with visitor(port, query="page=guide") as (_, types):
                 assert "delta" in types
@@ -128,6 +131,7 @@ def test_a_server_starts_anew_when_its_visitors_have_gone(explorer_home, tmp_pat
         process.terminate()
         assert process.wait(PATIENCE) == 0
     assert log.read_text().count("the server starts anew") == 2
+    assert opened.read_text().splitlines() == [f"http://localhost:{port}/"]  # no second window of the browser
 
 
 @pytest.mark.parametrize(
@@ -184,6 +188,27 @@ def test_a_server_in_which_something_does_not_end_ends_all_the_same(what):
     ended = time.time()
     began, *messages = server.stdout.splitlines()
     assert server.returncode == 0 and messages == ["trainings told", "server told"] and ended - float(began) < MOST
+
+
+TOLD_TO_END = """
+import signal, types
+from ui.server import restart, shutdown
+
+signal.signal(signal.SIGTERM, lambda number, stack: None)
+shutdown.prepare()
+restart.resident_bytes, restart._restart = lambda: 2, lambda: print("started anew")
+restart.memory_budget.visitors_have_left = lambda: True
+state = restart.RuntimeState.NO_SESSIONS_CONNECTED
+restart.Runtime = types.SimpleNamespace(instance=lambda: types.SimpleNamespace(state=state))
+restart._restart_if_grown(1)
+signal.raise_signal(signal.SIGTERM)
+restart._restart_if_grown(1)
+"""
+
+
+def test_a_server_that_was_told_to_end_does_not_start_anew(explorer_home):
+    server = subprocess.run([sys.executable, "-c", TOLD_TO_END], cwd=ROOT, capture_output=True, text=True)
+    assert server.stdout.splitlines() == ["started anew"], server.stderr
 
 
 def _wait_for(port, server, log):

@@ -416,6 +416,27 @@ def test_a_run_is_deleted_by_a_second_press(open_app, kept_runs):
     assert "own-half" not in app.selectbox(key="w_run").options and "The link asks" not in page_text(app)
 
 
+def test_a_visit_that_has_started_nothing_takes_the_token_of_another_tab(monkeypatch, tmp_path):
+    one, two = "1" * 32, "2" * 32
+
+    def visit(**cookies):
+        streamlit = types.SimpleNamespace(session_state={}, context=types.SimpleNamespace(cookies=cookies))
+        monkeypatch.setattr(ownership, "st", streamlit)
+
+    def after(token):
+        ownership.adopt(token)
+        return ownership.visitor_token()
+
+    visit()
+    assert after("no token") not in ("no token", one)
+    assert after(one) == one and not ownership.may_adopt() and after(two) == one
+    visit(**{ownership.COOKIE: two})
+    assert after(one) == two
+    visit()
+    ownership.sign(tmp_path)
+    assert after(one) != one and ownership.is_visitor(ownership.owner(tmp_path))
+
+
 def _fail(folder):
     folder.mkdir(exist_ok=True)
     (folder / "metrics.jsonl").touch()

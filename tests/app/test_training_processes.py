@@ -79,6 +79,12 @@ def left_behind(home):
     return name
 
 
+def write_settings(folder):
+    """Write the settings of a run that can be resumed, as its process would."""
+    settings = {"steps": 10, "batch_size": 4, "learning_rate": 1e-3}
+    (folder / "settings.json").write_text(json.dumps({"settings": settings}))
+
+
 def until(name, *wanted, of=training_jobs):
     end = time.monotonic() + PATIENCE
     while (status := of.started(name).status) not in wanted:
@@ -140,6 +146,21 @@ def test_a_model_is_offered_and_its_file_deleted_when_its_training_has_ended(hom
     assert finetuning_jobs.names() == [name] and offered() and not (home / name / "task-input.csv").exists()
 
 
+def test_a_visitor_who_opens_the_page_during_a_start_does_not_delete_its_file(home, monkeypatch):
+    opened, write = [], training_jobs.write_process
+
+    def write_while_another_visitor_opens_the_page(path, pid, **more):
+        opened.append(threading.Thread(target=finetuning_jobs.names))
+        opened[0].start()
+        opened[0].join(0.5)  # that visitor waits until the training has started
+        write(path, pid, **more)
+
+    monkeypatch.setattr(training_jobs, "write_process", write_while_another_visitor_opens_the_page)
+    name = start_a_fine_tuning()
+    opened[0].join(PATIENCE)
+    assert (home / name / "task-input.csv").exists() and finetuning_jobs.started(name).status == "running"
+
+
 def test_servers_that_share_a_folder_start_one_training(home, tmp_path):
     begin = tmp_path / "begin"
     code = (
@@ -198,6 +219,33 @@ def test_a_training_of_a_killed_server_that_ends_later_is_read_from_its_files(le
     (folder / "settings.json").write_text(json.dumps({"settings": {"steps": 10}}))
     find_process(folder / "process.json").kill()
     until(left_behind, "done")
+
+
+@pytest.mark.parametrize("step, status", [(10, "done"), (5, "paused")])
+def test_a_training_of_a_killed_server_that_has_ended_stays_so_when_its_time_is_over(left_behind, step, status):
+    folder = runs.folder() / left_behind
+    record = {"step": step, "loss": 1.0, "seconds_per_step": 1.0, "time": time.time()}
+    (folder / "metrics.jsonl").write_text(json.dumps(record))
+    write_settings(folder)
+    values = json.loads((folder / "process.json").read_text())
+    (folder / "process.json").write_text(json.dumps({**values, "ends": time.time() + 2}))
+    training = training_jobs.started(left_behind)
+    find_process(folder / "process.json").kill()
+    until(left_behind, status)
+    time.sleep(2.5)
+    assert training.status == status
+
+
+def test_a_training_that_is_resumed_after_its_server_has_ended_is_not_stopped_by_its_old_time(left_behind):
+    folder = runs.folder() / left_behind
+    write_settings(folder)
+    training = training_jobs.started(left_behind)
+    first = training._timer
+    find_process(folder / "process.json").kill()
+    until(left_behind, "paused")
+    training_jobs.go_on(left_behind)
+    first.function(*first.args)  # the time is over
+    assert training.status == "running"
 
 
 def test_a_fine_tuning_of_a_killed_server_is_shown_and_stopped(home, open_app):

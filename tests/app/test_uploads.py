@@ -74,3 +74,23 @@ def test_a_new_file_is_kept_until_the_run_that_reads_it(manager, later):
     later(5)
     manager.bounds.free("one", set())
     assert list(manager.file_storage["one"]) == ["a"]
+
+
+class Ending(dict):
+    """The files of a visit; another visit ends while somebody looks at them."""
+
+    def __init__(self, files, end):
+        super().__init__(files)
+        self._end = end
+
+    def __iter__(self):
+        self._end()
+        return super().__iter__()
+
+
+def test_a_visit_may_end_while_the_files_of_another_are_freed(manager):
+    for session in ("one", "two", "three"):
+        add(manager, session, "a")
+    manager.file_storage["two"] = Ending(manager.file_storage["two"], lambda: manager.remove_session_files("three"))
+    manager.bounds.free("one", {"a"})
+    assert list(manager.file_storage) == ["one", "two"]

@@ -5,7 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.page_reading import repeat_until, wait_for_link
+from tests.browser.page_reading import open_page, repeat_until, wait_for_link
 
 BORN = "/?page=time_lapse&a=He+was+born+in+London.&mask=a2"
 
@@ -49,6 +49,21 @@ def test_on_a_phone_nothing_is_wider_than_the_page(visit):
     page = visit(BORN, viewport={"width": 390, "height": 844}).page
     page.locator(".card .word").first.wait_for()
     page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
+
+
+def test_two_tabs_that_were_opened_before_the_cookie_are_one_visitor(visit):
+    first = visit("/?page=guide").page
+    second = first.context.new_page()
+    second.goto(first.url)
+    cookies, start = [], "Train a small model on your own text"
+    for page in (first, second):
+        open_page(page, "Training curves")
+        expect(page.get_by_text(start)).to_be_visible()
+        page.wait_for_function("() => document.cookie.includes('bert_explorer_visitor')")
+        page.wait_for_timeout(1000)  # the second tab may take another one for a moment
+        cookies += [one["value"] for one in first.context.cookies() if one["name"] == "bert_explorer_visitor"]
+    assert len(cookies) == 2 and len(set(cookies)) == 1
+    expect(second.get_by_text(start)).to_be_visible()
 
 
 def test_a_run_is_deleted_by_a_second_press(visit, server_home):

@@ -28,7 +28,7 @@ async def lifespan(app: st.App):
     PagesManager.uses_pages_directory = False
     ask_nobody()
     threading.Thread(target=_prepare, daemon=True, name="preparation").start()
-    if not st.get_option("server.headless"):
+    if restart.is_first_start() and not st.get_option("server.headless"):
         webbrowser.open(address())
     yield
     shutdown.leave()

@@ -10,11 +10,18 @@ import streamlit as st
 from streamlit.runtime import Runtime, RuntimeState
 
 from bert_tf.resources.memory_budget import resident_bytes
+from ui.server import shutdown
 from ui.session import downloads, memory_budget, training_jobs
 
+_ANEW = "BERT_TF_EXPLORER_ANEW"  # the environment variable of a server that was started anew
 _LOOK = 10.0  # seconds between two looks at the memory
 _GROWN = 1.1  # the server starts anew when it holds a tenth more than at its start
 _log = logging.getLogger("explorer")
+
+
+def is_first_start():
+    """Whether a person or another program has started this server, and not the server itself."""
+    return _ANEW not in os.environ
 
 
 def watch():
@@ -27,7 +34,7 @@ def watch():
 
 def _restart_if_grown(at_start):
     held = resident_bytes()
-    if held > _GROWN * at_start and _is_unused():
+    if held > _GROWN * at_start and _is_unused() and not shutdown.has_begun():
         _log.warning("Nobody is here: the server starts anew to give %d MB back.", (held - at_start) // 1_000_000)
         _restart()
 
@@ -49,6 +56,6 @@ def _restart():
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # that of the listing is closed
             os.set_inheritable(int(descriptor), int(descriptor) <= 2)  # uvicorn would leave the port open
-    os.environ["STREAMLIT_SERVER_HEADLESS"] = "true"  # no second window of the browser
+    os.environ[_ANEW] = "1"
     os.environ["STREAMLIT_SERVER_PORT"] = str(st.get_option("server.port"))  # another than at first may be free now
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

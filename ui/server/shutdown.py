@@ -11,6 +11,7 @@ from uvicorn.server import HANDLED_SIGNALS
 from ui.session import training_jobs
 
 _GRACE = 2.0  # seconds that the server gets to close its connections
+_begun = threading.Event()
 
 
 def prepare():
@@ -24,6 +25,11 @@ def prepare():
                 signal.signal(number, _bounded(handler))
 
 
+def has_begun():
+    """Whether a signal has told the server to end."""
+    return _begun.is_set()
+
+
 def leave(code=0):
     """End the process at once, with an exit code: freeing the modules of the interpreter and of TensorFlow takes
     seconds."""
@@ -34,6 +40,7 @@ def leave(code=0):
 
 def _bounded(handler):
     def bounded_handler(number, stack):
+        _begun.set()
         training_jobs.leave_all()
         threading.Thread(target=_end, daemon=True, name="end of the server").start()
         handler(number, stack)

@@ -59,8 +59,9 @@ class BoundedUploads:
                 added = self._times.get((session_id, file_id), 0.0)
                 if file_id not in in_use and time.monotonic() - added > _FRESH:
                     self._manager.remove_file(session_id, file_id)
-            # Also those of visits that have ended.
-            known = {(session, file_id) for session, files in self._manager.file_storage.items() for file_id in files}
+            # Also those of visits that have ended. Streamlit removes the files of one without this lock.
+            storage = list(self._manager.file_storage.items())
+            known = {(session, file_id) for session, files in storage for file_id in list(files)}
             self._times = {key: added for key, added in self._times.items() if key in known}
 
 

@@ -38,7 +38,7 @@ _STOPPED = 143  # exit code after a signal; the same as `training.loop.STOPPED`,
 _DRAWS = 5  # the number of times that the sequences of a text are counted, as their number is partly random
 _TEXT = "text.txt"
 _PROCESS = "process.json"  # in a training's folder: the identity of its process, its command and when its time is over
-_LOCK = ".trainings.lock"  # in the models folder: held while a training is checked and started
+_LOCK = ".trainings.lock"  # in the models folder: held while a training is checked and started, or taken over
 _ALL = weakref.WeakSet()  # the trainings that this server knows
 
 
@@ -128,10 +128,17 @@ class Training:
             self._watch_time()
 
     def _watch_time(self):
+        if self._timer is not None:
+            self._timer.cancel()
         self._wish, self.began = "run", time.monotonic()
-        self._timer = threading.Timer(self._left, self.end, ("stop",))
+        self._timer = threading.Timer(self._left, self._end_in_time, (self._process,))
         self._timer.daemon = True
         self._timer.start()
+
+    def _end_in_time(self, process):
+        """The time of a process is over. One that has ended by itself stays what it is: done or paused."""
+        if process.poll() is None:
+            self.end("stop")
 
     def end(self, wish):
         """Let the process save its last step and end.
@@ -207,7 +214,8 @@ def find_training(begun, name, home, earlier):
         and state.limits().train
         and home / name in folders_started_here(home)
     ):
-        training = earlier(home / name)
+        with _start_lock():  # a training that starts at this moment looks like one of an earlier server
+            training = None if name in begun else earlier(home / name)
         if training:
             begun.setdefault(name, training)  # the thread of another visitor may have added it already
     return begun.get(name)
@@ -362,13 +370,18 @@ def one_start(check):
     Args:
         check: callable () that raises a ValueError if no training may start.
     """
+    with _start_lock():
+        check()
+        yield
+
+
+def _start_lock():
+    """The lock of all servers with this models folder for a start; whoever holds it must not ask for it again."""
     from filelock import FileLock
 
     home = models_dir()
     home.mkdir(parents=True, exist_ok=True)
-    with FileLock(home / _LOCK):
-        check()
-        yield
+    return FileLock(home / _LOCK)
 
 
 @contextlib.contextmanager
@@ -487,8 +500,9 @@ def go_on(name):
     Raises:
         ValueError: too many trainings run already, or the training was deleted; the message is for the visitor.
     """
+    started(name)  # before the start: a training of an earlier server is taken over under the same lock
     with one_start(_check_running):
-        training = started(name)
+        training = _started().get(name)
         if training is None:
             raise ValueError(f"The training {name} was deleted.")
         training.go_on()
