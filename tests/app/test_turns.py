@@ -2,17 +2,19 @@
 
 import contextlib
 import threading
+import types
 
 import numpy as np
 import pytest
 
 from bert_tf import load, startup
-from bert_tf.checkpoints.stored_model import when_engine_unused
+from bert_tf.checkpoints.stored_model import engine_unused, when_engine_unused
 from bert_tf.explain import SALIENCY_METHODS, mask_target
 from bert_tf.inference import hooked_model
 from bert_tf.runtime import Runtime
 from tests.app.page_reading import PATIENCE
 from tests.conftest import make_bert
+from ui.session import model_store
 from ui.session.fair_lock import presses
 from ui.session.model_store import SharedModel, shared_model
 
@@ -109,6 +111,24 @@ def test_steps_of_a_model_that_the_store_dropped_and_read_again_take_no_room_fro
     sizes.clear()
     shared.run(work)
     assert second.weights.bytes_to_build > 0 and set(sizes) == {0}
+
+
+@pytest.mark.parametrize("imported", [{}, {"tensorflow": "imported"}])
+def test_room_is_made_before_tensorflow_is_imported(monkeypatch, imported):
+    bert, sizes = make_bert(name="one"), []
+    monkeypatch.setattr(model_store, "sys", types.SimpleNamespace(modules=imported))
+
+    def room(size, patience, waiting):
+        sizes.append(size)
+        return contextlib.nullcontext()
+
+    def work(bert):
+        with engine_unused():
+            pass
+
+    SharedModel("one", lambda: bert, room=room).run(work)
+    to_build = getattr(bert.weights, "bytes_to_build", 0)
+    assert sizes == [to_build if imported else to_build + 600_000_000]
 
 
 @pytest.mark.parametrize("engine", ["openvino", "tensorflow"])

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import sys
 import threading
 import weakref
 
@@ -31,6 +32,7 @@ _NO_TENSORFLOW = (
 # Seconds to wait at most for room where others use the models that take it: longer for that of a Keras model, which is
 # several times as large as a compiled graph. Another background job may take minutes.
 _PATIENCE, _KERAS_PATIENCE = 10.0, 300.0
+_TENSORFLOW_BYTES = 600_000_000  # that the import of TensorFlow takes; none of it is given back
 _DROPS_OF_KERNELS = 16  # after so many drops of models TensorFlow's kernels are dropped too
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background
 
@@ -163,8 +165,9 @@ class SharedModel:
 
     @contextlib.contextmanager
     def _left_to_others(self, bert, waiting):
-        """TensorFlow works meanwhile. To build the Keras model takes several times the memory of the weights."""
+        """TensorFlow works meanwhile. Its import needs memory, and building the Keras model several times the weights."""
         size = getattr(bert.weights, "bytes_to_build", 0)
+        size += 0 if "tensorflow" in sys.modules else _TENSORFLOW_BYTES
         with self._released(), self._room(size, _KERAS_PATIENCE, waiting):
             leave_cores_to(bert.runtime.engine)
             yield
