@@ -137,12 +137,12 @@ def test_a_server_starts_anew_when_its_visitors_have_gone(explorer_home, tmp_pat
 @pytest.mark.parametrize(
     "megabytes, left, connected, downloads, trainings, restarts",
     [
-        (111, True, False, [], 0, True),
-        (110, True, False, [], 0, False),
-        (111, False, False, [], 0, False),
-        (111, True, True, [], 0, False),
-        (111, True, False, ["bert"], 0, False),
-        (111, True, False, [], 1, False),
+        (151, True, False, [], 0, True),
+        (150, True, False, [], 0, False),
+        (151, False, False, [], 0, False),
+        (151, True, True, [], 0, False),
+        (151, True, False, ["bert"], 0, False),
+        (151, True, False, [], 1, False),
     ],
 )
 def test_a_server_that_is_in_use_or_has_not_grown_does_not_start_anew(

@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import sys
-import time
 
 import streamlit as st
 from streamlit.runtime import Runtime, RuntimeState
@@ -15,7 +14,7 @@ from ui.session import downloads, memory_budget, training_jobs
 
 _ANEW = "BERT_TF_EXPLORER_ANEW"  # the environment variable of a server that was started anew
 _LOOK = 10.0  # seconds between two looks at the memory
-_GROWN = 1.1  # the server starts anew when it holds a tenth more than at its start
+_GROWN = 1.5  # the server starts anew when it holds half as much again as at its start
 _log = logging.getLogger("explorer")
 
 
@@ -25,8 +24,7 @@ def is_first_start():
 
 
 def watch():
-    """Start anew when nobody is here any more and the process holds more than now; on Linux, elsewhere do nothing."""
-    time.sleep(_LOOK)  # the graphs of the model that a server begins with are compiled meanwhile
+    """Start anew when nobody is here any more and the process holds much more than now; on Linux, elsewhere nothing."""
     at_start = resident_bytes()
     if at_start is not None:
         memory_budget.call_every(_LOOK, lambda: _restart_if_grown(at_start), "restart")
