@@ -165,7 +165,7 @@ class SharedModel:
 
     @contextlib.contextmanager
     def _left_to_others(self, bert, waiting):
-        """TensorFlow works meanwhile. Its import needs memory, and building the Keras model more than the weights take."""
+        """TensorFlow works meanwhile. Its import and the building of the Keras model need room."""
         size = getattr(bert.weights, "bytes_to_build", 0)
         size += 0 if "tensorflow" in sys.modules else _TENSORFLOW_BYTES
         with self._released(), self._room(size, _KERAS_PATIENCE, waiting):
