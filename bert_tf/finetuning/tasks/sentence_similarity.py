@@ -24,6 +24,7 @@ from bert_tf.finetuning.data.sentence_examples import (
     ColumnLayout,
     glue_layout,
     read_sentences,
+    usual_column,
 )
 from bert_tf.finetuning.data.tables import column_names, records_or_errors
 from bert_tf.finetuning.task_settings import SIMILARITY_POOLINGS, TaskSettings
@@ -110,8 +111,7 @@ class SentenceSimilarity(Task):
         score = getattr(options, "score_column", None)
         if score is None and str(path) != "-":
             record: Any = next((one for _, one in islice(records_or_errors(path, options.format, columns), 1)), {})
-            names = {name.lower(): name for name in reversed(list(record))} if isinstance(record, dict) else {}
-            score = next((names[name] for name in LABEL_COLUMNS if name in names), None)
+            score = usual_column(record, LABEL_COLUMNS) if isinstance(record, dict) else None
         return ColumnLayout(options.text_column, options.text2_column, score, columns, regression=True)
 
     def example(self, record: Any, settings: TaskSettings) -> Any:

@@ -207,9 +207,8 @@ class SequenceClassification(Task):
         columns = GLUE[options.glue].texts if options.glue else (options.text_column, options.text2_column)
         # As in training; but a JSON line may have null under one name and its text under another.
         given = [name for name, value in record.items() if value is not None]
-        usual = usual_column(given, TEXT_COLUMNS), usual_column(given, TEXT2_COLUMNS)
-        for name, column, otherwise in zip(("text_a", "text_b"), columns, usual):
-            column = otherwise if column is None else column
+        for name, column, names in zip(("text_a", "text_b"), columns, (TEXT_COLUMNS, TEXT2_COLUMNS)):
+            column = usual_column(given, names) if column is None else column
             if column is not None:
                 if column not in record:
                     return DataError(f"There is no column {column!r}; the columns are {', '.join(record):.160}.")
