@@ -470,8 +470,18 @@ def test_the_sidebar_shows_the_open_page_in_a_low_window(visit):
     expect(page.locator(".sections a[aria-current=page]")).to_be_in_viewport()
 
 
-# On a quick machine a late run of the press still writes its address again in some of the tries.
-@pytest.mark.flaky(reruns=5)
+def test_the_completed_address_takes_the_place_of_the_link(visit):
+    page = visit(PAIR + "&layer=99").page
+    expect(page.locator("button.chip").first).to_be_visible()
+    page.wait_for_function("new URL(location).searchParams.has('model')")
+    entries = page.evaluate("history.length")
+    chip(page, "ate").click()
+    wait_for_link(page, "mask", "a2")
+    assert page.evaluate("history.length") == entries + 1
+    page.evaluate("history.go(-2)")  # before the link, where the visitor came from
+    page.wait_for_url("about:blank")
+
+
 def test_the_browser_s_back_works_right_after_a_press(visit):
     page = visit(PAIR + "&mask=a3").page
     chip(page, "ate").click()

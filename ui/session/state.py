@@ -124,10 +124,13 @@ def write_address() -> None:
     if left_out(view(), limits()):
         shortened = [one for one in st.session_state.get(_SHORTENED, ()) if one[0] != params]
         st.session_state[_SHORTENED] = [*shortened, (params, view())][-_MOST_SHORTENED:]
+    before = st.query_params.to_dict()
+    # This address was sent, and the browser has started a run with the one of before: the message is late, or the
+    # visitor went back, which nav.js tells in the next run. To send the address again would undo the visitor's step.
+    is_sent = params == st.session_state.get(_WRITTEN) and _late(before)
     st.session_state[_WRITTEN] = params
     st.session_state[_TOUCHED] = False
-    before = st.query_params.to_dict()
-    if before != params:
+    if before != params and not is_sent:
         st.session_state.setdefault(_REPLACED, []).append((before, time.monotonic()))
         st.query_params.from_dict(params)
 
