@@ -1,6 +1,6 @@
 """The errors that a user can cause, each with one clear sentence: inputs, texts, vocabularies, model folders, tasks."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 
@@ -49,6 +49,17 @@ def report(progress: Callable[[int, int], Any] | None, done: int, total: int) ->
     """
     if progress is not None and progress(done, total) is False:
         raise Cancelled(f"Stopped after {done} of {total}.")
+
+
+def refuse_one_alone(inputs: Any, name: str, error: type[Exception] = InputError) -> None:
+    """Raise `error` if `inputs` is one input alone, which would be taken apart, and not an iterable of inputs.
+
+    Args:
+        inputs: what the caller gave.
+        name: str. What the inputs are, such as "texts".
+    """
+    if isinstance(inputs, (str, bytes, Mapping)):
+        raise error(f"Give a list of {name}, such as [{inputs!r:.60}], not one alone.")
 
 
 def checked_text(text: Any, name: str) -> str:

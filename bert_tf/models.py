@@ -219,11 +219,13 @@ def view(model: BertModel, outputs: Sequence[str], name: str | None = None) -> B
         ValueError: an output is unknown, or needs a head that the model does not have.
     """
     return BertModel(
-        model.bert_config, tuple(outputs), model.bert_heads, layers=model.bert_layers, name=name or f"{model.name}_view"
+        model.bert_config, outputs, model.bert_heads, layers=model.bert_layers, name=name or f"{model.name}_view"
     )
 
 
 def _check_outputs(outputs, heads):
+    if isinstance(outputs, str):
+        raise ValueError(f"Give a tuple of outputs, such as ({outputs!r},), not one alone.")
     if not outputs:
         raise ValueError(f"No outputs are requested; choose from {', '.join(OUTPUTS)}.")
     for output in outputs:

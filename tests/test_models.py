@@ -144,7 +144,10 @@ def test_dropout_only_in_training(model):
     assert not np.allclose(*noisy)
 
 
-@pytest.mark.parametrize("outputs, words", [(("mlm_logit",), ["mlm_logit", "mlm_logits"]), ((), ["No outputs"])])
+@pytest.mark.parametrize(
+    "outputs, words",
+    [(("mlm_logit",), ["mlm_logit", "mlm_logits"]), ((), ["No outputs"]), ("mlm_logits", ["not one alone"])],
+)
 def test_unknown_outputs_are_refused(outputs, words):
     with pytest.raises(ValueError) as caught:
         build_encoder(TINY, outputs)

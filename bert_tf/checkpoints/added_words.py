@@ -16,7 +16,7 @@ import numpy as np
 
 from bert_tf.checkpoints.stored_model import StoredModel
 from bert_tf.checkpoints.stored_tensor import Weight
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, refuse_one_alone
 from bert_tf.parameters import OUTPUT_TABLE
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def with_words(
         InputError: `words` is one word alone; a word is no str, is empty, or has a space at its beginning or end; or
             there is no new word.
     """
-    if isinstance(words, (str, bytes)):
-        raise InputError(f"Give a list of words, such as [{words!r:.60}], not one alone.")
+    refuse_one_alone(words, "words")
     words = tuple(dict.fromkeys(words))
     for word in words:
         if not isinstance(word, str) or not word or word != word.strip():

@@ -10,6 +10,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -241,6 +242,15 @@ def _files(folder):
     """The files below a folder: tuple of (path, bytes, time of the last change in nanoseconds)."""
     paths = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
     return tuple((path, status.st_size, status.st_mtime_ns) for path, status in paths)
+
+
+def weights_state(folder: Path) -> list[list[Any]]:
+    """[name, bytes, time of the last change in nanoseconds] of each file of weights below a model folder."""
+    return [
+        [path.relative_to(folder).as_posix(), size, changed]
+        for path, size, changed in _files(folder)
+        if any(map(path.match, _WEIGHT_FILES))
+    ]
 
 
 @functools.lru_cache(maxsize=256)  # a server lists its models every ten seconds; an error is not kept

@@ -14,7 +14,7 @@ import numpy as np
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints.reading import read_stored
-from bert_tf.errors import DataError, report
+from bert_tf.errors import DataError, refuse_one_alone, report
 from bert_tf.finetuning.stored_head import StoredNetwork
 from bert_tf.finetuning.task_folder import read_head
 from bert_tf.finetuning.task_settings import read_settings
@@ -128,8 +128,7 @@ class TaskModel:
 
         Yields: dicts, in the order of the inputs.
         """
-        if isinstance(inputs, (str, bytes, dict)):
-            raise DataError(f"Give a list of inputs, such as [{inputs!r:.60}], not one alone.")
+        refuse_one_alone(inputs, "inputs", DataError)
         check_batch_size(batch_size)
         done = 0
         for window in read_ahead_windows(inputs, batch_size):

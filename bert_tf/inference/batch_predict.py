@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, refuse_one_alone
 from bert_tf.inference.answer import Answer, check_question
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import (
@@ -62,8 +62,7 @@ def predict_many(
         InputError: `rows`, `batch_size`, `top_k`, `errors` or a target is invalid; with "raise" also the error of a
             row.
     """
-    if isinstance(rows, (str, bytes, Mapping)):
-        raise InputError(f"Give a list of rows, such as [{rows!r:.60}], not one alone.")
+    refuse_one_alone(rows, "rows")
     _check(batch_size, top_k, errors)
     return _stream(bert, rows, batch_size, top_k, errors, target_ids(bert.tokenizer, targets))
 

@@ -376,16 +376,20 @@ class Bert:
         """Return the predictions at each mask of a trace, or of a text, each mask predicted alone; see
         `explain.fill_mask`.
         """
-        trace = self.trace(trace) if isinstance(trace, str) else trace
-        return fill_mask(trace, self.tokenizer, top_k, targets)
+        return fill_mask(self._traced(trace), self.tokenizer, top_k, targets)
 
-    def score_words(self, trace: Trace, words: Sequence[str]) -> tuple[WordScore, ...]:
-        """Return the pseudo-log-likelihood of words of several pieces; see `bert_tf.inference.word_scores`."""
-        return score_words(self, trace, words)
+    def score_words(self, trace: Trace | str, words: str | Sequence[str]) -> tuple[WordScore, ...]:
+        """Return the pseudo-log-likelihood of words of several pieces at each mask of a trace, or of a text; see
+        `bert_tf.inference.word_scores`.
+        """
+        return score_words(self, self._traced(trace), words)
 
-    def fill_jointly(self, trace: Trace, top_k: int = 5, targets: Sequence[str] = ()) -> JointFilling:
-        """Fill all masks of a trace, the most probable prediction first; see `explain.fill_jointly`."""
-        return fill_jointly(self, trace, top_k, targets)
+    def fill_jointly(self, trace: Trace | str, top_k: int = 5, targets: str | Sequence[str] = ()) -> JointFilling:
+        """Fill all masks of a trace, or of a text, the most probable prediction first; see `explain.fill_jointly`."""
+        return fill_jointly(self, self._traced(trace), top_k, targets)
+
+    def _traced(self, trace):
+        return self.trace(trace) if isinstance(trace, str) else trace
 
     def mlm_logits(self, token_ids: np.ndarray, segment_ids: np.ndarray, positions: Sequence[int]) -> np.ndarray:
         """Return the MLM logits of one sequence at some positions.

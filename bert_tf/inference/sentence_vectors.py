@@ -5,13 +5,13 @@ B batch, T tokens, H hidden size, L layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.errors import InputError, checked_pair, require_head
+from bert_tf.errors import InputError, checked_pair, refuse_one_alone, require_head
 from bert_tf.finetuning.tasks.head_formulas import normalized
 from bert_tf.runtime.read_ahead import check_batch_size, read_ahead_windows
 from bert_tf.tokenizers import pad_batch
@@ -55,8 +55,7 @@ def sentence_vectors(
             than the model reads.
         MissingHead: `pooling` is "cls" and the model has no pooler.
     """
-    if isinstance(texts, (str, bytes, Mapping)):
-        raise InputError(f"Give a list of texts, such as [{texts!r:.60}], not one alone.")
+    refuse_one_alone(texts, "texts")
     most = bert.config.max_tokens
     if max_length is not None and max_length > most:
         raise InputError(f"The length is {max_length:,}; {bert.name} reads at most {most:,} tokens.")

@@ -130,11 +130,14 @@ def test_what_was_killed_is_gone_on_with(predict, monkeypatch):
     assert predict("--resume") == 3 and len(rows(predict.target)) == INPUTS
 
 
-def test_other_options_or_another_input_are_refused(predict, source, capsys):
+def test_other_options_another_input_and_other_weights_are_refused(predict, models, source, capsys):
     with pytest.MonkeyPatch.context() as patch:
         interrupt_after(patch, 10)
         assert predict() == 130
     assert predict("--resume", "--precision", "bfloat16") == 2 and "another --precision" in capsys.readouterr().err
+    for weights in models.glob("*/model.safetensors"):
+        os.utime(weights)  # as if the model had been trained again in the same folder
+    assert predict("--resume") == 2 and "weights of the model have changed since" in capsys.readouterr().err
     with (source / f"in.{predict.kind}").open("a") as file:
         file.write("\n")
     assert predict("--resume") == 2 and "has changed since" in capsys.readouterr().err

@@ -65,7 +65,10 @@ def test_a_bad_top_k_is_refused_with_its_value(tiny_bert, top_k):
 
 
 def test_a_text_is_filled_as_its_trace_is(tiny_bert):
-    assert tiny_bert.fill_mask("the [MASK]") == tiny_bert.fill_mask(tiny_bert.trace("the [MASK]"))
+    trace = tiny_bert.trace("the [MASK]")
+    assert tiny_bert.fill_mask("the [MASK]") == tiny_bert.fill_mask(trace)
+    assert tiny_bert.fill_jointly("the [MASK]") == tiny_bert.fill_jointly(trace)
+    assert tiny_bert.score_words("the [MASK]", ["cat"]) == tiny_bert.score_words(trace, ["cat"])
 
 
 def test_a_model_without_the_head_says_so(headless_bert):

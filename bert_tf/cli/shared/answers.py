@@ -156,11 +156,11 @@ class _PartialFile(Answers):
         if not {"bytes", "good", "bad", "columns", "settings"} <= state.keys():
             raise InputError(f"{self._note} cannot be read: delete it and {self._target} to start again.")
         if other := [name for name in self._settings if state["settings"].get(name) != self._settings[name]]:
-            what = (
-                f"{self._settings['input']} has changed since"
-                if other == ["input_state"]
-                else f"it is of a run with another {_option(other[0])}"
-            )
+            changed = {
+                "input_state": f"{self._settings['input']} has changed since",
+                "model_state": "the weights of the model have changed since",
+            }
+            what = changed.get(other[0], f"it is of a run with another {_option(other[0])}")
             raise InputError(f"{self._target} cannot be gone on with: {what}. Delete it to start again.")
         if not self.partial.is_file() or self.partial.stat().st_size < state["bytes"]:
             raise InputError(f"{self._target} is shorter than {self._note} says: delete both to start again.")
@@ -208,16 +208,23 @@ class _PartialFile(Answers):
 
 
 def _settings(args):
-    """What must be the same when a run goes on: the options, and the size and time of the input.
+    """What must be the same when a run goes on: the options, and the size and time of the input and of the weights.
 
-    Of an input in a bucket, whose copy is new each time, it is the size and the checksum.
+    Of an input in a bucket, whose copy is new each time, it is the size and the checksum; of weights there, the size.
     """
+    from bert_tf.checkpoints.library import find, weights_state
+    from bert_tf.inference.bert import DEFAULT_MODEL
+
     settings = {name: value for name, value in vars(args).items() if name not in _FREE_OPTIONS}
     with suppress(OSError):
         status = os.stat(args.input)
         settings["input_state"] = [status.st_size, status.st_mtime_ns]
         if original_path(args.input) != args.input:
             settings["input_state"] = checksum(args.input)
+    with suppress(OSError):
+        is_copy = args.model is not None and original_path(args.model) != args.model
+        weights = weights_state(find(args.model or DEFAULT_MODEL))
+        settings["model_state"] = [state[:2] if is_copy else state for state in weights]
     settings.update({name: original_path(settings[name]) for name in ("input", "model") if settings[name] is not None})
     return json.loads(json.dumps(settings, default=str))
 
