@@ -76,7 +76,7 @@ def test_a_number_keeps_seven_digits_however_small_it_is(number):
 def test_an_analysis_is_found_by_its_name_and_its_aliases(name):
     record = analysis(name)
     assert record.name == name and all(analysis(alias) is record for alias in record.aliases)
-    assert record.summary[0].islower() or record.summary[0].isupper()
+    assert record.summary[0].isalpha()
     assert not record.summary.endswith(".")
     assert len({option.name for option in record.options}) == len(record.options)
 

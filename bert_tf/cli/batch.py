@@ -8,7 +8,7 @@ from itertools import islice
 
 from bert_tf.batch_jobs.jobs import PredictJob, answer_line
 from bert_tf.cli.shared.answers import answers_to, report_counts
-from bert_tf.cli.shared.files import is_stream, refuse_same_file, unchanged_note
+from bert_tf.cli.shared.files import input_name, is_stream, refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_model
 from bert_tf.errors import InputError
 from bert_tf.finetuning.data.tables import BlankLines
@@ -30,7 +30,7 @@ def predict_file(args: argparse.Namespace, job: PredictJob) -> int:
     Returns: int, the exit code, `answers.BAD_INPUTS` if some lines are bad.
 
     Raises: InputError if an option is out of its range, both files are the same, the output is named as another
-        format, or all lines are bad.
+        format, the file has no line that is not blank, or all lines are bad.
     """
     refuse_same_file(args.input, args.output)
     if (args.output or "").lower().endswith(_OTHER_FORMATS):
@@ -41,14 +41,18 @@ def predict_file(args: argparse.Namespace, job: PredictJob) -> int:
     # Counting also finds a file or a column that is missing, before the model is loaded. A pipe can be read only once.
     can_be_counted = not is_stream(args.input) or os.path.isdir(args.input)  # a folder is an error
     total = sum(1 for _ in job.rows(args.input)) if can_be_counted else None
+    if total == 0:
+        raise InputError(f"{input_name(args.input)} contains no text.")
     blank = BlankLines()
     source = job.rows(args.input, blank)
     with answers_to(args) as out:
         bert = load_model(args)
         _answer_lines(bert, source, total, out, args)
-        if out.bad and not out.good:
+        if not out.done:
+            raise InputError(f"{input_name(args.input)} contains no text.")
+        if not out.good:
             raise InputError(
-                f"None of the {out.bad} lines of {original_path(args.input)} could be answered"
+                f"None of the {out.bad} lines of {input_name(args.input)} could be answered"
                 f"{unchanged_note(args.output)}."
             )
     return report_counts(out, "lines", args.quiet, blank.count)

@@ -13,7 +13,7 @@ from typing import Any
 from bert_tf.batch_jobs.jobs import TaskJob, answer_line
 from bert_tf.checkpoints import find
 from bert_tf.cli.shared.answers import answers_to, refuse_file_options, report_counts
-from bert_tf.cli.shared.files import refuse_no_file, refuse_same_file, unchanged_note
+from bert_tf.cli.shared.files import input_name, refuse_no_file, refuse_same_file, unchanged_note
 from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.render import bar, cut_note, percent, table
 from bert_tf.cli.shared.runner_options import run_on_runner
@@ -107,7 +107,7 @@ def _predict_file(args):
     records = task.checked_records(args.input, args, settings, blank)
     first = next(records, None)  # an empty file is an error before the model is loaded, which takes seconds
     if first is None:
-        raise InputError(f"{original_path(args.input)} contains no example.")
+        raise InputError(f"{input_name(args.input)} contains no example.")
     as_csv = False
     if args.output not in (None, "-"):
         refuse_no_file(args.output)
@@ -123,8 +123,7 @@ def _predict_file(args):
         rows = _answer(task_model, islice(_chained(first, records), out.done, None), write, out.done, args)
         if rows and not out.good:
             raise InputError(
-                f"None of the {rows} rows of {original_path(args.input)} could be answered"
-                f"{unchanged_note(args.output)}."
+                f"None of the {rows} rows of {input_name(args.input)} could be answered{unchanged_note(args.output)}."
             )
     if left_out := out.columns.get("left_out"):
         print(

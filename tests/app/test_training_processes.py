@@ -248,6 +248,17 @@ def test_a_training_that_is_resumed_after_its_server_has_ended_is_not_stopped_by
     assert training.status == "running"
 
 
+def test_a_training_that_does_not_end_is_killed_after_some_minutes(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(training_jobs, "_PATIENCE", 0.5)
+    (tmp_path / "training").write_text("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.05; done\n")
+    name = start()
+    time.sleep(0.3)  # the shell must have set its trap
+    training_jobs.started(name).end("pause")
+    assert training_jobs.started(name).status == "ending"
+    until(name, "paused")
+    assert not processes(home)
+
+
 def test_a_fine_tuning_of_a_killed_server_is_shown_and_stopped(home, open_app):
     code = (
         "from ui.session import finetuning_jobs\n"

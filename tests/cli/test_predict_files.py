@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 
 import pytest
@@ -165,6 +166,20 @@ def test_a_column_that_a_task_lacks_is_said_once(
     assert main(command) == 2
     error = capsys.readouterr().err
     assert sentence in error and len(error.splitlines()) == 1 and not target.exists()
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+@pytest.mark.parametrize("model", ["plain", "classes"])
+def test_a_file_without_a_text_is_an_error(model, text, tasks, tmp_path, capsys, monkeypatch):
+    source = tmp_path / "in.jsonl"
+    source.write_text(text)
+    assert main(["predict", "--model", str(tasks / model), "--input", str(source)]) == 2
+    assert f"{source} contains no " in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert main(["predict", "--model", str(tasks / model), "--input", "-"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.endswith(("standard input contains no text.\n", "standard input contains no example.\n"))
+    assert not captured.out
 
 
 def test_a_pipeline_says_it_once_too(tasks, tmp_path):

@@ -35,6 +35,7 @@ _WINDOWS_FLAGS = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0) | getattr
 )
 _BATCH, _LENGTH = 16, 64
 _STOPPED = 143  # exit code after a signal; the same as `training.loop.STOPPED`, whose import would load TensorFlow
+_PATIENCE = 300.0  # seconds in which a process that was asked to end saves its last step; then it is killed
 _DRAWS = 5  # the number of times that the sequences of a text are counted, as their number is partly random
 _TEXT = "text.txt"
 _PROCESS = "process.json"  # in a training's folder: the identity of its process, its command and when its time is over
@@ -131,7 +132,10 @@ class Training:
         if self._timer is not None:
             self._timer.cancel()
         self._wish, self.began = "run", time.monotonic()
-        self._timer = threading.Timer(self._left, self._end_in_time, (self._process,))
+        self._call_later(self._left, self._end_in_time)
+
+    def _call_later(self, seconds, function):
+        self._timer = threading.Timer(seconds, function, (self._process,))
         self._timer.daemon = True
         self._timer.start()
 
@@ -139,6 +143,11 @@ class Training:
         """The time of a process is over. One that has ended by itself stays what it is: done or paused."""
         if process.poll() is None:
             self.end("stop")
+
+    def _kill_hanging(self, process):
+        """A process that does not end would keep its place on this server for ever."""
+        if process.poll() is None:
+            process.kill()
 
     def end(self, wish):
         """Let the process save its last step and end.
@@ -154,6 +163,7 @@ class Training:
                 self._left = max(1.0, self._left - (time.monotonic() - self.began))
                 ask_to_end(self._process)
                 self._wish = wish
+                self._call_later(_PATIENCE, self._kill_hanging)
             elif self._wish == "pause" or (wish == "stop" and self._process.poll() == "unknown"):
                 self._wish = wish
 

@@ -33,6 +33,11 @@ def is_stream(path: str) -> bool:
     return path == "-" or os.path.exists(path) and not os.path.isfile(path)
 
 
+def input_name(path: str) -> str:
+    """The input in messages: the path that the user gave, or standard input."""
+    return "standard input" if path == "-" else original_path(path)
+
+
 def refuse_no_file(path: str) -> None:
     """Checks that a path to write can name a file; raises InputError if it is empty, "-" or a folder."""
     if not path:
