@@ -82,6 +82,22 @@ class LoadedModels(ByteStore):
         else:
             super().drop_oldest()
 
+    def drop_in_need(self) -> bool:
+        """Drop the Keras model that was used longest ago and is not in use, though its model's last answer needed it.
+
+        It is built again in a second or two; it is several times as large as what the model needs for other answers.
+        """
+        with self._lock:
+            weights = {id(bert.weights): bert.weights for bert in self._berts()} if self._drops_parts else {}
+            built = [
+                (used_at, one)
+                for one in weights.values()
+                if (used_at := getattr(one, "model_used_at", None)) is not None and not self._is_built_in_use(one)
+            ]
+            if built:
+                self._drop_built(min(built, key=operator.itemgetter(0))[1])
+            return bool(built)
+
     def _parts(self):
         """(when it was used, callable () that drops it) for each workspace, graph and Keras model that may be dropped
         next."""

@@ -70,13 +70,23 @@ class RestOfProcess:
         return max(rest, self._steady[0][1]), least
 
 
+class Holder:
+    """What a holder of values does unless it says otherwise, see `MemoryBudget`."""
+
+    def drop_in_need(self) -> bool:
+        """Drop something that `drop_oldest` keeps, for something large that has no room; returns whether it did."""
+        return False
+
+    def after_drops(self) -> None:
+        """Called once after some of the values were dropped, when others may use the budget again: it may take time."""
+
+
 class MemoryBudget:
     """A bound for all holders of values together; it drops the values that were used longest ago.
 
-    A holder has the attribute ``bytes`` and the methods ``oldest()``, the time at which the value that it would drop
-    next was last used (None: it has nothing to drop), ``drop_oldest()``, ``drop_all()`` and ``after_drops()``. A holder
-    calls ``make_room`` while it holds no lock of its own, as the budget calls it in turn. ``after_drops`` is called
-    once after some of its values were dropped, when others may use the budget again: there it may take its time.
+    A holder is a `Holder` with the attribute ``bytes`` and the methods ``oldest()``, the time at which the value that
+    it would drop next was last used (None: it has nothing to drop), ``drop_oldest()`` and ``drop_all()``. It calls
+    ``make_room`` while it holds no lock of its own, as the budget calls it in turn.
 
     Args:
         most_bytes: the bound, in bytes.
@@ -121,10 +131,13 @@ class MemoryBudget:
             rest = min(rest, self.most_bytes - self.most_bytes // _SHARE)
             while self.bytes + self._reserved + size + rest > self.most_bytes:
                 times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]
-                if not times:
-                    return dropped, False
-                holder = min(times, key=operator.itemgetter(0))[1]
-                holder.drop_oldest()
+                if times:
+                    holder = min(times, key=operator.itemgetter(0))[1]
+                    holder.drop_oldest()
+                else:
+                    holder = next((one for one in list(self._holders) if size and one.drop_in_need()), None)
+                    if holder is None:
+                        return dropped, False
                 dropped.add(holder)
         return dropped, True
 
@@ -172,7 +185,7 @@ class MemoryBudget:
                 holder.drop_all()
 
 
-class ByteStore:
+class ByteStore(Holder):
     """A store of values; the least recently used ones are dropped when the budget is exceeded.
 
     Several threads may use it at the same time.
@@ -251,9 +264,6 @@ class ByteStore:
 
     def _is_in_use(self, key):
         return False
-
-    def after_drops(self) -> None:
-        """Called after some values were dropped."""
 
     def drop_all(self) -> None:
         """Drop all values, also those that ``drop_oldest`` may not drop."""

@@ -373,6 +373,23 @@ def test_a_keras_model_goes_alone_that_the_last_answer_did_not_need(tiny_folder,
         type(one)(one.config, one.tokenizer, one.model).drop_model()
 
 
+def test_a_keras_model_that_nobody_uses_makes_room_for_something_large(tiny_folder):
+    bert = load(tiny_folder)
+    budget = MemoryBudget(1 << 40)
+    store = ModelStore(budget, lambda name, precision: bert)
+    store.load("a", "float32")
+    bert.trace("the cat")
+    bert.hooked()
+    free_workspaces(bert)
+    budget.most_bytes = budget.bytes - 1
+    budget.make_room()
+    with store.using("a", "float32"), budget.room(1):  # its user needs it
+        assert bert.weights.model_used_at
+    assert bert.weights.model_used_at  # the last answer needed it, and what others need is small
+    with budget.room(1):
+        assert bert.weights.model_used_at is None and store.names() == ["a"]
+
+
 def test_room_that_is_made_for_one_is_not_given_to_another():
     budget = MemoryBudget(100)
     store = ByteStore(budget, lambda value: value.nbytes)

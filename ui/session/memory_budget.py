@@ -14,7 +14,7 @@ import weakref
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from bert_tf.resources.memory_budget import MemoryBudget, RestOfProcess
+from bert_tf.resources.memory_budget import Holder, MemoryBudget, RestOfProcess
 from bert_tf.runtime import half_precision
 from ui.server import allocator
 from ui.session import state
@@ -61,7 +61,7 @@ def _close(session):
         runtime.get_instance().close_session(session)
 
 
-class Visits:
+class Visits(Holder):
     """The visits of a server; several threads may use it.
 
     It is a holder of the memory budget: a session that has ended is closed earlier where memory is needed. How many

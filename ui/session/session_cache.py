@@ -15,6 +15,7 @@ import time
 import numpy as np
 import streamlit as st
 
+from bert_tf.resources.memory_budget import Holder
 from ui.session import state
 from ui.session.memory_budget import memory_budget
 
@@ -22,7 +23,7 @@ _IDLE = 120.0  # seconds after which other visits may need the memory of a visit
 _SMALL = 1024  # a text of fewer bytes is counted again in each place that holds it
 
 
-class SessionCache:
+class SessionCache(Holder):
     """The values of one visit, by place; the least recently used first.
 
     Args:
@@ -101,9 +102,6 @@ class SessionCache:
         if entry is not None and entry.on_drop:
             entry.on_drop()
         return entry is not None
-
-    def after_drops(self):
-        """What is dropped here is freed at once."""
 
     def drop_all(self):
         """Drop all values: nobody is here who needs them."""
