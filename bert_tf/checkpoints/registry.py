@@ -265,7 +265,13 @@ def released(name: str) -> ReleasedModel | None:
 
 
 def closest_names(name: str, known: Iterable[str] = ()) -> list[str]:
-    """Return up to three names similar to `name`, from the released models and `known`, most similar first."""
+    """Return up to three names similar to `name`, from the released models and `known`.
+
+    Names that begin with `name` come first, the shortest before the others; then the most similar ones.
+    """
     names = {key.lower(): key for model in RELEASED for key in (model.name, *model.aliases)}
     names.update({key.lower(): key for key in known})
-    return [names[key] for key in difflib.get_close_matches(str(name).lower(), list(names), n=3, cutoff=0.5)]
+    wanted = str(name).lower().replace(" ", "-").replace("_", "-")
+    longer = sorted((key for key in names if wanted and key.startswith(wanted)), key=len)
+    near = difflib.get_close_matches(str(name).lower(), list(names), n=3, cutoff=0.5)
+    return [names[key] for key in dict.fromkeys([*longer, *near])][:3]

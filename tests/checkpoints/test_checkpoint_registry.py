@@ -57,6 +57,12 @@ def test_a_misspelled_name_finds_its_neighbour():
     assert closest_names("zzzzzzzz") == []
 
 
+def test_the_beginning_of_a_name_finds_the_names_that_begin_so():
+    assert closest_names("bert-base")[0] == closest_names("BERT Base")[0] == "bert-base-cased"
+    assert closest_names("mine", ["mine-after-two-epochs"])[0] == "mine-after-two-epochs"
+    assert closest_names("") == []
+
+
 def test_names_and_shapes_are_those_of_the_keras_model(tiny):
     from bert_tf.models import named_variables
     from bert_tf.parameters import is_transposed

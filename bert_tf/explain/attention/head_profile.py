@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import Analysis, Option
-from bert_tf.errors import InputError, TextError, report
+from bert_tf.errors import InputError, TextError, refuse_one_alone, report
 from bert_tf.explain.attention.head_summary import HeadSummary, attention_maps, summarise_heads
 from bert_tf.explain.attention.syntax import SyntaxAgreement, syntax_agreement
 from bert_tf.results import Result
@@ -106,9 +106,10 @@ def profile_heads(
     Returns:
         `HeadProfile`.
     Raises:
-        InputError: none of the texts can be read.
+        InputError: a text alone and not a list, or none of the texts can be read.
         Cancelled: `progress` returned False.
     """
+    refuse_one_alone(texts, "texts")
     pairs = [(text, None) if isinstance(text, str) else text for text in texts]
     total = _Total()
     for done, (text_a, text_b) in enumerate(pairs, 1):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
-from bert_tf.errors import InputError, report
+from bert_tf.errors import InputError, refuse_one_alone, report
 from bert_tf.explain.datasets.text_rows import file_kind, texts_of_file
 from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 from bert_tf.explain.representations.word_senses import lines_of_file
@@ -177,6 +177,8 @@ def sentence_similarity(
         >>> found.cosines.shape, found.nearest[0][0].text
     """
     check_top_k(top_k)
+    refuse_one_alone(sentences, "sentences")
+    refuse_one_alone(input, "texts")
     texts = _searched(sentences, input)
     vectors = text_vectors(bert, [*sentences, *texts], pooling, progress)
     count = len(sentences)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import Analysis, Option
-from bert_tf.errors import InputError, WordNotFound, check_hidden_state, report
+from bert_tf.errors import InputError, WordNotFound, check_hidden_state, refuse_one_alone, report
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.words import words_of
 from bert_tf.results import Result, frame
@@ -251,6 +251,8 @@ def word_senses(
 def _labelled(word, sentences, input):
     """Pairs (sense, sentence); raises InputError without a source of sentences, or with both."""
     checked_text(word, "WORD")
+    refuse_one_alone(sentences, "sentences")
+    refuse_one_alone(input, "lines")
     if bool(sentences) == (input is not None):
         raise InputError("Give either sentences or --input FILE.")
     labelled = labelled_sentences(sentences if input is None else input)
@@ -313,10 +315,11 @@ def occurrences(
         `Occurrences`, in the order of the texts. Texts without the word add none.
     Raises:
         WordNotFound: no text has the word.
-        InputError, TextError: an empty text or one that is not a text.
+        InputError, TextError: a text alone and not a list, an empty text or one that is not a text.
         Cancelled: by `progress`.
     """
-    texts, wanted = list(texts), word.strip().casefold()
+    refuse_one_alone(texts, "texts")
+    texts, wanted = list(texts), checked_text(word, "word").strip().casefold()
     prepared = [prepare_input(bert.tokenizer, bert.max_length, text) for text in texts]
     matches = [
         [span for span in words_of(ready.encoding, ready.text_a) if span.text.casefold() == wanted]

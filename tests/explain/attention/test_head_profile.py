@@ -57,6 +57,8 @@ def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):
     assert profile_heads(tiny_bert, ["the cat", "  ", "", "half \ud800"]).num_skipped == 3
     with pytest.raises(InputError, match="None of the texts can be read"):
         profile_heads(tiny_bert, [" "])
+    with pytest.raises(InputError, match="Give a list of texts, such as .*not one alone"):
+        profile_heads(tiny_bert, "the cat")
 
 
 def test_it_can_be_stopped(tiny_bert):

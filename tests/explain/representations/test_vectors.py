@@ -6,6 +6,7 @@ import pytest
 from bert_tf.errors import Cancelled, InputError, WordNotFound
 from bert_tf.explain.representations.embedding_tables import embedding_table
 from bert_tf.explain.representations.input_embeddings import embedding_parts, mean_by_distance
+from bert_tf.explain.representations.sentence_similarity import sentence_similarity
 from bert_tf.explain.representations.vectors import (
     cosine_similarities,
     nearest_tokens,
@@ -13,7 +14,7 @@ from bert_tf.explain.representations.vectors import (
     word_ids,
     word_vectors,
 )
-from bert_tf.explain.representations.word_senses import occurrences
+from bert_tf.explain.representations.word_senses import occurrences, word_senses
 from bert_tf.models import view
 
 
@@ -97,6 +98,21 @@ def test_a_word_is_found_wherever_it_stands(tiny_bert):
         occurrences(tiny_bert, texts, "spring")
     with pytest.raises(Cancelled):
         occurrences(tiny_bert, texts, "bank", progress=lambda done, total: False)
+
+
+def test_a_text_alone_is_not_taken_for_a_list_of_its_letters(tiny_bert):
+    text = "the bank of the river"
+    for read, name in (
+        (lambda: occurrences(tiny_bert, text, "bank"), "texts"),
+        (lambda: word_senses(tiny_bert, "bank", text), "sentences"),
+        (lambda: word_senses(tiny_bert, "bank", input=text), "lines"),
+        (lambda: sentence_similarity(tiny_bert, text), "sentences"),
+        (lambda: sentence_similarity(tiny_bert, [text], input=text), "texts"),
+    ):
+        with pytest.raises(InputError, match=f"Give a list of {name}, such as .*bank.*, not one alone"):
+            read()
+    with pytest.raises(InputError, match="word must be a string, not list"):
+        occurrences(tiny_bert, [text], ["bank"])
 
 
 def test_principal_components_are_the_covariances_eigenvectors():
