@@ -27,21 +27,28 @@ def fill_text(trace: Trace, tokens: Mapping[int, str]) -> tuple[str, str | None]
         (text_a, text_b); `text_b` is None if the trace has no second text. The rest of the text is unchanged.
     """
     texts: dict[str, Any] = {"a": trace.text_a, "b": trace.text_b}
+    changed_from: dict[str, int] = {}
     # From the last to the first position, so that the earlier offsets stay valid.
     for position in sorted(tokens, reverse=True):
         source = trace.sources[position]
         if source is not None:
             start, end = trace.offsets[position]
+            # Several pieces of one letter share its span: the last of them takes its place.
+            end = min(end, changed_from.get(source, end))
+            changed_from[source] = start
             # A token that is not replaced continues this one as it did before.
             following = tokens.get(position + 1, "##")
-            texts[source] = _replaced(texts[source], start, end, tokens[position], following)
+            before = trace.offsets[position - 1]
+            is_apart = before is None or before[1] < start
+            texts[source] = _replaced(texts[source], start, end, tokens[position], following, is_apart)
     return texts["a"], texts["b"]
 
 
-def _replaced(text, start, end, token, following):
+def _replaced(text, start, end, token, following, is_apart):
     before, after = text[:start], text[end:]
     if token.startswith("##"):
-        before, token = before.rstrip(), token[2:]
+        # The space before the first of several pieces of one letter stays.
+        before, token = before.rstrip() if is_apart else before, token[2:]
     # A word that replaces a piece ("##ing" in "playing") needs a space before it.
     elif _join(before[-1:], token[:1]):
         before += " "

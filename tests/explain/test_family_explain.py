@@ -315,6 +315,14 @@ def test_a_guess_is_put_into_the_text_as_it_would_be_read(berts):
     assert fill_text(trace, {place: "of"})[0] == "the of work"
 
 
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+def test_guesses_for_several_pieces_of_one_letter_are_all_put_into_the_text(berts, name):
+    trace = berts[name].trace("the é work", mask=["é"])
+    assert {trace.offsets[place][0] for place in trace.masks} == {4}
+    guesses = dict(zip(trace.masks, ["dog", "##ing"], strict=True))
+    assert fill_text(trace, guesses)[0] == "the doging work"
+
+
 def test_a_token_is_found_as_a_person_writes_it(berts):
     bert = berts["roberta"]
     trace = bert.trace("the <mask> work")
