@@ -342,6 +342,17 @@ def test_members_with_different_tokens_are_compared(berts):
     assert actual.common_tokens > 20 and actual.layers == ((0, 0), (0, 1), (1, 2), (1, 3))
 
 
+def test_each_mask_of_several_pieces_of_one_letter_is_compared(berts):
+    traces = {name: berts[name].trace("the é work", mask=["é"]) for name in ("roberta", "albert", "distilbert")}
+    roberta, albert = ((traces[name], berts[name].tokenizer) for name in ("roberta", "albert"))
+    for (trace_a, tokenizer_a), (trace_b, tokenizer_b) in ((roberta, roberta), (roberta, albert)):
+        masks = compare(trace_a, trace_b, tokenizer_a, tokenizer_b, 2, 2).masks
+        assert [(one.position_a, one.position_b) for one in masks] == list(zip(trace_a.masks, trace_b.masks))
+        assert len(masks) == 2
+    actual = compare(roberta[0], traces["distilbert"], roberta[1], berts["distilbert"].tokenizer, 2, 2)
+    assert len(actual.masks) == len(traces["distilbert"].masks) == 1 and actual.unmatched_a == roberta[0].masks[1:]
+
+
 def test_the_game_of_generator_and_discriminator(berts):
     text = " ".join(f"w{number}" for number in range(1, 21))
     game = replace_and_detect(berts["electra-generator"], berts["electra-discriminator"], text, share=0.25, seed=3)
