@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tokenizers import normalizers
+from tokenizers import normalizers, pre_tokenizers
 
 if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
 
-# It puts spaces around CJK ideographs, and changes nothing else.
+# They put spaces around CJK ideographs, and then cut at spaces and punctuation; they change nothing else.
 _PARTED = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=False)
+_WORDS = pre_tokenizers.BertPreTokenizer()
 
 
 def fill_text(trace: Trace, tokens: Mapping[int, str]) -> tuple[str, str | None]:
@@ -26,25 +27,37 @@ def fill_text(trace: Trace, tokens: Mapping[int, str]) -> tuple[str, str | None]
         (text_a, text_b); `text_b` is None if the trace has no second text. The rest of the text is unchanged.
     """
     texts: dict[str, Any] = {"a": trace.text_a, "b": trace.text_b}
+    changed_from: dict[str, int] = {}
     # From the last to the first position, so that the earlier offsets stay valid.
     for position in sorted(tokens, reverse=True):
         source = trace.sources[position]
         if source is not None:
             start, end = trace.offsets[position]
-            texts[source] = _replaced(texts[source], start, end, tokens[position])
+            # Several pieces of one letter share its span: the last of them takes its place.
+            end = min(end, changed_from.get(source, end))
+            changed_from[source] = start
+            # A token that is not replaced continues this one as it did before.
+            following = tokens.get(position + 1, "##")
+            before = trace.offsets[position - 1]
+            is_apart = before is None or before[1] < start
+            texts[source] = _replaced(texts[source], start, end, tokens[position], following, is_apart)
     return texts["a"], texts["b"]
 
 
-def _replaced(text, start, end, token):
+def _replaced(text, start, end, token, following, is_apart):
     before, after = text[:start], text[end:]
     if token.startswith("##"):
-        return before.rstrip() + token[2:] + after
+        # The space before the first of several pieces of one letter stays.
+        before, token = before.rstrip() if is_apart else before, token[2:]
     # A word that replaces a piece ("##ing" in "playing") needs a space before it.
-    if _joins(before[-1:]) and _joins(token[:1]):
+    elif _join(before[-1:], token[:1]):
         before += " "
+    if not following.startswith("##") and _join(token[-1:], after[:1]):
+        after = f" {after}"
     return before + token + after
 
 
-def _joins(character):
-    """Whether a character makes a word with its neighbours: a CJK ideograph is a word of its own."""
-    return character.isalnum() and _PARTED.normalize_str(character) == character
+def _join(character, following):
+    """Whether two characters side by side belong to one word, as in "ab"; an emoji and a combining mark join too."""
+    pair = _PARTED.normalize_str(character + following)
+    return bool(character and following) and _WORDS.pre_tokenize_str(pair) == [(pair, (0, 2))]

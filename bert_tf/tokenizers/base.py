@@ -386,11 +386,11 @@ def pair_packing(rust: RustTokenizer) -> tuple[int, int] | None:
 
 
 def extend_over_combining_marks(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Extend each offset over the combining marks that follow its token and that the tokenizer dropped."""
+    """Extend each offset over the combining marks that follow its token and that the tokenizer dropped or composed."""
     limits = [start for start, _ in offsets[1:]] + [len(text)]
     widened = []
     for (start, end), limit in zip(offsets, limits, strict=True):
-        while end < limit and unicodedata.category(text[end]) == "Mn":
+        while end < limit and unicodedata.category(text[end]).startswith("M"):
             end += 1
         widened.append((start, end))
     return widened

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from tokenizers import Encoding as RustEncoding
 from tokenizers import Tokenizer as RustTokenizer
 from tokenizers import decoders, models, pre_tokenizers, processors
 
@@ -87,6 +88,15 @@ class ByteLevelTokenizer(RustBackedTokenizer):
             return piece
         text = bytes(_BYTES[character] for character in piece).decode("utf-8", errors="backslashreplace")
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+    def spans(self, text: str, encoding: RustEncoding) -> list[tuple[int, int]]:
+        """Return the spans of the pieces; a piece that is a word's space alone has the first character of the word."""
+        spans, words = super().spans(text, encoding), encoding.word_ids
+        for piece, (span, following) in enumerate(zip(spans, spans[1:])):
+            starts_word = words[piece] == words[piece + 1] and not text[slice(*following)].isspace()
+            if starts_word and text[slice(*span)].isspace():
+                spans[piece] = following[0], following[0] + 1
+        return spans
 
     def _further_settings(self):
         is_prefixed = getattr(self._rust.pre_tokenizer, "add_prefix_space", False)

@@ -60,8 +60,10 @@ class RustBackedTokenizer(BaseTokenizer):
             for piece, text in zip(raw, readable, strict=True)
         )
         self._special_tokens = special_tokens
-        self._drops_marks = '"StripAccents"' in settings
-        self.lower_case = '"Lowercase"' in settings
+        # Not in all settings: a token may have such a name too.
+        steps = "" if rust.normalizer is None else rust.normalizer.__getstate__().decode()
+        self._drops_marks = '"type":"StripAccents"' in steps
+        self.lower_case = '"type":"Lowercase"' in steps
         self._set_up(rust, readable, special_tokens)
 
     def show(self, piece: str) -> str:
@@ -163,7 +165,7 @@ class RustBackedTokenizer(BaseTokenizer):
         check_text(text)
         encoding = self._rust.encode(text, add_special_tokens=False)
         offsets = self.spans(text, encoding)
-        if offsets and self._drops_marks and not text.isascii():
+        if offsets and not text.isascii():
             offsets = extend_over_combining_marks(text, offsets)
         return Tokens(
             ids=np.array(encoding.ids, dtype=np.int32),

@@ -315,6 +315,14 @@ def test_a_guess_is_put_into_the_text_as_it_would_be_read(berts):
     assert fill_text(trace, {place: "of"})[0] == "the of work"
 
 
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+def test_guesses_for_several_pieces_of_one_letter_are_all_put_into_the_text(berts, name):
+    trace = berts[name].trace("the é work", mask=["é"])
+    assert {trace.offsets[place][0] for place in trace.masks} == {4}
+    guesses = dict(zip(trace.masks, ["dog", "##ing"], strict=True))
+    assert fill_text(trace, guesses)[0] == "the doging work"
+
+
 def test_a_token_is_found_as_a_person_writes_it(berts):
     bert = berts["roberta"]
     trace = bert.trace("the <mask> work")
@@ -332,6 +340,17 @@ def test_members_with_different_tokens_are_compared(berts):
         4,
     )
     assert actual.common_tokens > 20 and actual.layers == ((0, 0), (0, 1), (1, 2), (1, 3))
+
+
+def test_each_mask_of_several_pieces_of_one_letter_is_compared(berts):
+    traces = {name: berts[name].trace("the é work", mask=["é"]) for name in ("roberta", "albert", "distilbert")}
+    roberta, albert = ((traces[name], berts[name].tokenizer) for name in ("roberta", "albert"))
+    for (trace_a, tokenizer_a), (trace_b, tokenizer_b) in ((roberta, roberta), (roberta, albert)):
+        masks = compare(trace_a, trace_b, tokenizer_a, tokenizer_b, 2, 2).masks
+        assert [(one.position_a, one.position_b) for one in masks] == list(zip(trace_a.masks, trace_b.masks))
+        assert len(masks) == 2
+    actual = compare(roberta[0], traces["distilbert"], roberta[1], berts["distilbert"].tokenizer, 2, 2)
+    assert len(actual.masks) == len(traces["distilbert"].masks) == 1 and actual.unmatched_a == roberta[0].masks[1:]
 
 
 def test_the_game_of_generator_and_discriminator(berts):

@@ -117,6 +117,13 @@ def _softmax(logits):
         ("我[MASK]你。", (), {2: "爱"}, "我爱你。"),
         ("我cat", ("cat",), {2: "dog"}, "我dog"),
         ("cat[MASK]", (), {2: "爱"}, "cat爱"),
+        ("cafe\u0301[MASK]", (), {2: "dog"}, "cafe\u0301 dog"),
+        ("हिन्दी[MASK]", (), {2: "dog"}, "हिन्दी dog"),
+        ("👍[MASK]!", (), {2: "dog"}, "👍 dog!"),
+        ("[MASK][MASK]", (), {1: "river", 2: "bank"}, "river bank"),
+        ("[MASK][MASK]", (), {1: "river", 2: "##s"}, "rivers"),
+        ("[MASK][MASK]", (), {1: "爱", 2: "你"}, "爱你"),
+        ("($[MASK]", (), {3: "dog"}, "($dog"),
     ],
 )
 def test_words_are_put_back_into_the_users_text(tiny_bert, text, mask, tokens, expected):

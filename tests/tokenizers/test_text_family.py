@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bert_tf.inference.words import words_of
 from bert_tf.tokenizers import (
     ByteLevelTokenizer,
     SentencePieceTokenizer,
@@ -149,6 +150,32 @@ def test_offsets_point_into_the_users_text():
         covered = {place for start, end in tokens.offsets for place in range(start, end)}
         assert {place for place, character in enumerate(text) if character != " "} <= covered
         assert list(tokens.word_ids) == sorted(tokens.word_ids)
+
+
+def words_in(text, tokenizer):
+    return [word.text for word in words_of(tokenizer.encode(text), text)]
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_word_keeps_the_marks_that_the_tokenizer_composes_or_drops(name):
+    text = "cafe\u0301 हिन्दी ভালো works"
+    assert words_in(text, read_tokenizer(FAMILY / name)) == text.split()
+
+
+def test_a_word_keeps_its_marks_and_leaves_the_space_before_it_in_modernbert_too():
+    text = "cafe\u0301 x e\u0301t, 中"
+    tokenizer = read_tokenizer(FAMILY.parent / "modernbert")
+    assert "Ġ" in tokenizer.tokenize(text).tokens
+    assert words_in(text, tokenizer) == ["cafe\u0301", "x", "e\u0301t", ",", "中"]
+    assert words_in("a   x", tokenizer) == ["a", "   ", "x"], "a run of spaces is a word of its own"
+
+
+def test_tokens_with_the_names_of_steps_say_nothing_about_the_case():
+    folder = FAMILY / "roberta"
+    tokenizer = read_tokenizer(folder).with_words(["Lowercase", "StripAccents"])
+    assert not tokenizer.lower_case and tokenizer.tokenize("Lowercase").tokens == ("Lowercase",)
+    albert = read_tokenizer(FAMILY / "albert")
+    assert albert.lower_case and albert.with_words(["Lowercase"]).lower_case
 
 
 def test_the_mask_takes_the_space_before_it_along():

@@ -247,7 +247,9 @@ def nearest_layer(layer: int, depth: int, layers: int) -> int:
 
 def _matched_masks(trace_a, trace_b):
     def places(trace):
-        return {(trace.sources[position], trace.offsets[position][0]): row for row, position in enumerate(trace.masks)}
+        # Several pieces may begin at one character: the bytes of a letter, or a word and the space before it.
+        starts = [(trace.sources[position], trace.offsets[position][0]) for position in trace.masks]
+        return {(*start, starts[:row].count(start)): row for row, start in enumerate(starts)}
 
     places_a, places_b = places(trace_a), places(trace_b)
     pairs = [(row, places_b[place]) for place, row in places_a.items() if place in places_b]
