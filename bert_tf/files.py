@@ -5,6 +5,8 @@ import json
 import math
 import os
 import shutil
+import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +19,7 @@ from bert_tf.folder_lock import only_writer
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UNFINISHED = ".unfinished"
 _LOCK = ".lock"  # after the name of an unfinished folder
+_POLL, _PATIENCE = 0.02, 2.0  # seconds between two tries to replace a file that is read, and of all tries
 
 
 def explorer_folder() -> Path:
@@ -104,7 +107,7 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
             permissions = temporary.stat().st_mode
             yield temporary
             temporary.chmod(permissions)
-            os.replace(temporary, target)
+            _replace(temporary, target)
     except OSError as error:
         if error.filename == os.fspath(temporary) or error.filename is None and error.errno in DISK_FULL:
             error.filename, error.filename2 = os.fspath(path), None
@@ -113,6 +116,18 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
         if not is_special:
             with suppress(OSError):
                 temporary.unlink()
+
+
+def _replace(temporary, target):
+    """Gives a file the name of another one. Windows refuses while a program reads that one: it is tried for a while."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return os.replace(temporary, target)
+        except PermissionError:
+            if sys.platform != "win32" or time.monotonic() > end:
+                raise
+            time.sleep(_POLL)
 
 
 def is_missing_or_empty(folder: str | os.PathLike) -> bool:

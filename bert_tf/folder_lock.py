@@ -61,7 +61,9 @@ def locked_folder(folder: str | os.PathLike, command: str, output: str | os.Path
         yield
     except BaseException:
         if created and list(folder.iterdir()) == [path]:
-            path.unlink()
+            with suppress(OSError):  # Windows deletes no open file: there the release does it
+                path.unlink()
+            lock.release()
             for empty in created:
                 with suppress(OSError):  # another process has written to it
                     empty.rmdir()

@@ -142,14 +142,16 @@ def _to_nowhere(stream):
 
 
 def _write_every_character():
-    """Lets standard output take any text, also where the system's encoding is ASCII or a code page of Windows.
+    """Lets standard output and standard error take any text, also where the system's encoding is ASCII or a code page
+    of Windows.
 
     A file or pipe gets UTF-8, as the files of `--output` do. A terminal, and an encoding that the user set in
-    PYTHONIOENCODING, show a question mark for a character that they lack.
+    PYTHONIOENCODING, show a question mark for a character that they lack, and standard error its number.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        is_ours = not sys.stdout.isatty() and not os.environ.get("PYTHONIOENCODING")
-        sys.stdout.reconfigure(encoding="utf-8" if is_ours else None, errors="replace")
+    for stream, errors in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            is_ours = not stream.isatty() and not os.environ.get("PYTHONIOENCODING")
+            stream.reconfigure(encoding="utf-8" if is_ours else None, errors=errors)
 
 
 _standard_format = warnings.formatwarning

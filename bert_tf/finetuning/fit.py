@@ -424,6 +424,7 @@ class _Run:
     def _evaluate(self, step, rounds):
         """Makes the record of a round; saves the model if it is the best so far."""
         from bert_tf.training.checkpoint import writing
+        from bert_tf.training.strategy import sum_over_workers
 
         scores = self._scores()
         previous = [selection_score(record["dev"], self.settings.metric) for record in rounds]
@@ -438,6 +439,8 @@ class _Run:
                 self.save()
         rounds_since_best = 0 if best else len(previous) - int(np.argmax(previous))
         last = step >= self.total or (self.how.patience is not None and rounds_since_best >= self.how.patience)
+        # The chief decides: a processor of another kind can score otherwise, and one that goes on alone waits forever.
+        last = sum_over_workers(self.strategy, last and self.trainer.chief) > 0
         record = {
             "step": step,
             "epoch": round(step / self.feed.steps, 3),

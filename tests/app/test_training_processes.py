@@ -282,6 +282,21 @@ def test_another_process_with_the_number_of_a_training_is_not_taken_for_it(tmp_p
     assert find_process(path) is None
 
 
+def test_a_process_is_found_by_a_server_with_another_language_and_time_zone(tmp_path, monkeypatch):
+    """Where there is no /proc (macOS), `ps` writes the start time for the language and the time zone of the server."""
+    command = tmp_path / "ps"
+    command.write_text('#!/bin/sh\necho "Ss  $LC_ALL $TZ"\n')
+    command.chmod(0o755)
+    monkeypatch.setattr(Path, "exists", lambda path: False)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    for language, zone in (("C", "UTC"), ("de_DE.UTF-8", "Asia/Tokyo")):
+        monkeypatch.setenv("LC_ALL", language)
+        monkeypatch.setenv("TZ", zone)
+        if zone == "UTC":
+            write_process(tmp_path / "process.json", os.getpid())
+    assert find_process(tmp_path / "process.json").pid == os.getpid()
+
+
 @pytest.mark.parametrize("begin", [start, start_a_fine_tuning])
 def test_a_training_counts_where_its_start_time_is_not_known(home, begin, monkeypatch):
     monkeypatch.setattr(processes_module, "_start_time", lambda pid: None)  # as on Windows

@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
+from bert_tf import files
 from bert_tf.checkpoints import CheckpointError, read, save
 from bert_tf.checkpoints.formats.safetensors_folder import write_tensors
 from bert_tf.files import (
@@ -34,6 +36,30 @@ def test_a_file_is_replaced_when_whole_and_left_alone_otherwise(tmp_path):
     assert path.read_text() == "before"
     write_text(path, "after")
     assert path.read_text() == "after" and os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    "system, refusals, is_written", [("win32", 2, True), ("win32", 999, False), ("linux", 2, False)]
+)
+def test_a_file_that_windows_does_not_replace_while_it_is_read_is_replaced_later(
+    tmp_path, monkeypatch, system, refusals, is_written
+):
+    path, replace, tries = tmp_path / "a.txt", os.replace, []
+    path.write_text("before")
+
+    def refusing(*paths):
+        tries.append(paths)
+        if len(tries) <= refusals:
+            raise PermissionError(errno.EACCES, "Access is denied", *map(str, paths))
+        replace(*paths)
+
+    monkeypatch.setattr(files.sys, "platform", system)
+    monkeypatch.setattr(files.os, "replace", refusing)
+    monkeypatch.setattr(files, "_PATIENCE", 0.1)
+    with nullcontext() if is_written else pytest.raises(PermissionError):
+        write_text(path, "after")
+    assert path.read_text() == ("after" if is_written else "before") and os.listdir(tmp_path) == ["a.txt"]
+    assert len(tries) == 1 or system == "win32"
 
 
 def test_a_link_is_followed_and_stays_a_link(tmp_path):

@@ -403,6 +403,19 @@ def test_output_takes_characters_that_the_systems_encoding_lacks(environment, wr
     assert done.returncode == 0 and not done.stderr and written in done.stdout, done.stderr
 
 
+@pytest.mark.parametrize(
+    "environment, written",
+    [
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}, "'größe'"),
+        ({"PYTHONIOENCODING": "ascii"}, r"'gr\xf6\xdfe'"),
+    ],
+)
+def test_errors_take_characters_that_the_systems_encoding_lacks(environment, written):
+    code = r"import sys; from bert_tf.cli import main; sys.argv = ['', 'info', 'gr\xf6\xdfe']; sys.exit(main())"
+    done = _process(code=code, **environment)
+    assert done.returncode == 2 and written in done.stderr, done.stderr
+
+
 def test_a_closed_standard_output_is_no_defect(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     assert main(["models"]) == 0

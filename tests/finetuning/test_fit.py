@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,13 +21,14 @@ from bert_tf.errors import TaskError
 from bert_tf.files import read_json
 from bert_tf.finetuning import repeated_seeds
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
-from bert_tf.finetuning.fit import FitSettings, fit, refuse_foreign_model
+from bert_tf.finetuning.fit import FitSettings, _Run, fit, refuse_foreign_model
 from bert_tf.finetuning.repeated_seeds import best_scores, fit_seeds
 from bert_tf.finetuning.report import read_progress, spread
 from bert_tf.finetuning.task_settings import TaskSettings, read_settings
 from bert_tf.finetuning.tasks.registry import task_type
 from bert_tf.finetuning.tasks.sequence_classification import SequenceClassification
 from bert_tf.models import named_variables
+from bert_tf.training import strategy
 from tests.finetuning.conftest import QUICK, finetune
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +47,18 @@ def run(start, output, examples=EXAMPLES, settings=SETTINGS, **changes):
 
 def weights(folder):
     return {name: np.asarray(value) for name, value in named_variables(checkpoints.read(folder)[2]).items()}
+
+
+@pytest.mark.parametrize("chief, verdict, last", [(False, 0.0, False), (False, 1.0, True), (True, 1.0, True)])
+def test_the_chief_decides_for_all_machines_which_round_is_the_last(monkeypatch, chief, verdict, last):
+    """By the scores of another machine the training would end here: the chief would wait for it forever."""
+    said = []
+    monkeypatch.setattr(strategy, "sum_over_workers", lambda _, number: said.append(number) or verdict)
+    one = object.__new__(_Run)
+    one.how, one.settings, one.strategy = FitSettings(patience=1), SETTINGS.replace(metric="accuracy"), "several"
+    one.total, one.feed, one.trainer = 9, SimpleNamespace(steps=3), SimpleNamespace(chief=chief)
+    one.tracker, one.say, one._scores = SimpleNamespace(log=len), len, lambda: {"accuracy": 0.5}
+    assert one._evaluate(6, [{"dev": {"accuracy": 0.6}}])["last"] is last and said == [chief]
 
 
 def test_a_killed_run_goes_on_to_the_very_same_model(start_folder, trained, tmp_path):

@@ -1,5 +1,6 @@
 """Text files to a tokenized corpus on disk, and batches of it in a resumable order."""
 
+import errno
 import gc
 import gzip
 import hashlib
@@ -9,6 +10,7 @@ import lzma
 import threading
 import tracemalloc
 from argparse import Namespace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -163,6 +165,26 @@ def test_no_such_file_and_no_text(tmp_path):
     (tmp_path / "empty.txt").write_text("\n\n \n")
     with pytest.raises(TextError, match="No text"):
         prepare_corpus([tmp_path / "empty.txt"], TOKENIZER, tmp_path / "corpus")
+
+
+def test_a_full_disk_is_said_where_a_mapped_file_cannot_be_deleted(text_file, tmp_path, monkeypatch):
+    """As on Windows."""
+    unlink = Path.unlink
+
+    def refusing(path, missing_ok=False):
+        if path.name == "tokens.raw":
+            raise PermissionError(errno.EACCES, "The file is used by another process", str(path))
+        unlink(path, missing_ok)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refusing)
+        patch.setattr(np, "save", full)
+        with pytest.raises(OSError, match="No space left"):
+            prepare_corpus([text_file], TOKENIZER, tmp_path)
+    assert len(prepare_corpus([text_file], TOKENIZER, tmp_path)) and not (tmp_path / "tokens.raw").exists()
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz"])

@@ -24,7 +24,7 @@ from bert_tf.pretraining.data.chunks import Chunk, group_files, read_chunks
 from bert_tf.pretraining.data.documents import TextError
 from bert_tf.pretraining.data.examples import ExampleSettings, make_examples
 from bert_tf.pretraining.data.feed import DataPosition
-from bert_tf.pretraining.data.prepare import prepare
+from bert_tf.pretraining.data.prepare import _all_cores, prepare
 from bert_tf.pretraining.data.records import FEATURES, decode, encode
 from bert_tf.pretraining.data.records_feed import Records, RecordsFeed
 from bert_tf.pretraining.objectives.masking import MaskSettings
@@ -131,6 +131,13 @@ def test_much_text_goes_to_processes_that_have_tensorflow_text(texts, tmp_path):
                 return
             time.sleep(0.1)
         pytest.fail("The process that others are forked from is still there.")
+
+
+@pytest.mark.parametrize("system, expected", [("win32", 61), ("linux", 96)])
+def test_windows_gets_no_more_processes_than_it_can_wait_for(monkeypatch, system, expected):
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(os, "cpu_count", lambda: 96)
+    assert _all_cores() == expected
 
 
 def test_several_processes_give_the_same_files_as_one(texts, tmp_path, small_chunks):

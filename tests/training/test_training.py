@@ -1,5 +1,6 @@
 """Training: the optimiser's settings, learning on a small text, checkpoints that survive what happens to them."""
 
+import errno
 import itertools
 import json
 import math
@@ -15,6 +16,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from filelock import FileLock
 from safetensors import SafetensorError
 
 from bert_tf import checkpoints
@@ -630,6 +632,29 @@ def test_two_runs_in_one_folder_are_refused(start, tmp_path):
 
 def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path):
     with pytest.raises(RuntimeError), locked_folder(tmp_path / "runs" / "new" / "run", "pretrain"):
+        raise RuntimeError("refused")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_command_that_fails_at_once_says_why_where_an_open_file_cannot_be_deleted(tmp_path, monkeypatch):
+    """As on Windows, where the release of a lock deletes its file."""
+    path, unlink, release = tmp_path / "new" / "run" / ".pretrain.lock", Path.unlink, FileLock.release
+    is_open = True
+
+    def refusing(self, *arguments, **settings):
+        if self == path and is_open:
+            raise PermissionError(errno.EACCES, "The file is used by another process", str(self))
+        unlink(self, *arguments, **settings)
+
+    def deleting(self, *arguments, **settings):
+        nonlocal is_open
+        release(self, *arguments, **settings)
+        is_open = False
+        path.unlink(missing_ok=True)
+
+    monkeypatch.setattr(Path, "unlink", refusing)
+    monkeypatch.setattr(FileLock, "release", deleting)
+    with pytest.raises(RuntimeError, match="refused"), locked_folder(path.parent, "pretrain"):
         raise RuntimeError("refused")
     assert not list(tmp_path.iterdir())
 

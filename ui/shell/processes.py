@@ -126,6 +126,9 @@ def _start_time(pid):
         return None if fields[0] in "ZX" else fields[19]
     if shutil.which("ps") is None:
         return None  # Windows: a restarted server does not find the processes of the one before
-    listed = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
+    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    # The time in the same words for every server, whatever its language and its time zone.
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    listed = subprocess.run(command, capture_output=True, text=True, env=environment)
     state, _, started = listed.stdout.strip().partition(" ")
     return started.strip() if started and not state.startswith("Z") else None

@@ -14,6 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -262,7 +263,9 @@ def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, la
         (folder / _MANIFEST).unlink(missing_ok=True)
         _save(folder / "tokens.npy", np.memmap(folder / "tokens.raw", dtype=dtype, mode="r"))
     finally:
-        (folder / "tokens.raw").unlink(missing_ok=True)
+        # After an error the file is still mapped into memory, and Windows does not delete it; the error counts.
+        with suppress(OSError):
+            (folder / "tokens.raw").unlink()
     _save(folder / "sentence_ends.npy", np.cumsum(lengths, dtype=np.int64))
     _save(folder / "document_ends.npy", np.cumsum(per_document, dtype=np.int64))
     write_json(

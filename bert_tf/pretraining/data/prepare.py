@@ -82,7 +82,7 @@ def prepare(
     """
     sized = [(str(path), os.path.getsize(path)) for path in files]
     is_large = sum(size for _, size in sized) >= _LARGE_TEXT_BYTES
-    processes = processes if processes is not None else (os.cpu_count() or 1) if is_large else 1
+    processes = processes if processes is not None else _all_cores() if is_large else 1
     for name, number in (("--shards", shards), ("--processes", processes)):
         if number < 1:
             raise ValueError(f"{name} is {number}; it must be 1 or more.")
@@ -91,6 +91,12 @@ def prepare(
         if not writer.finished:
             _write(writer, sized, processes, (tokenizer, settings, shards, is_large), text_field, progress)
         return writer.counts
+
+
+def _all_cores():
+    """One process per core; Windows can wait for no more than 61 (`ProcessPoolExecutor`)."""
+    cores = os.cpu_count() or 1
+    return min(cores, 61) if sys.platform == "win32" else cores
 
 
 def _write(writer, sized, processes, worker_arguments, text_field, progress):
