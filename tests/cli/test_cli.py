@@ -466,13 +466,6 @@ def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsy
         assert capsys.readouterr().err.strip() == messages
 
 
-def test_an_empty_file_is_answered_with_an_empty_file(tmp_path, tiny_folder):
-    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text("")
-    assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 0
-    assert target.read_text() == ""
-
-
 def test_a_file_is_not_overwritten_with_its_own_answers(tmp_path, capsys):
     source = tmp_path / "in.jsonl"
     source.write_text('{"text_a": "the [MASK]"}\n')
