@@ -78,7 +78,7 @@ function rove(state, cell) {
 function press(state, cell) {
   const at = Number(cell.dataset.at);
   rove(state, cell);
-  if (state.data.still) return;
+  if (state.data.still || !isConnected()) return;
   // Show the change at once; the server's data follow and replace it.
   if (state.data.off) state.data.off[at] = !state.data.off[at]; else state.data.picked = at;
   paint(state);

@@ -102,6 +102,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     const button = event.target.closest("button.chip");
     if (!button) return;
     rove(root, button);
+    if (!isConnected()) return;
     // Show the change at once; the server's data follow and replace it.
     const pressed = button.getAttribute("aria-pressed") === "true";
     const word = button.dataset.spot;

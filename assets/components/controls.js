@@ -43,7 +43,10 @@ function paintControl(element, control) {
 
 // Draws the controls into `row`. What a visitor does with one is sent as the trigger "use".
 function drawControls(row, controls, setTriggerValue) {
-  row.send = (name, value) => setTriggerValue("use", { name, value });
+  row.send = (name, value) => {
+    if (isConnected()) setTriggerValue("use", { name, value });
+    else controls.forEach((control, index) => paintControl(row.children[index], control)); // as the server knows it
+  };
   const kinds = controls.map(({ kind, name }) => `${kind} ${name}`).join();
   if (row.kinds !== kinds) {
     row.kinds = kinds;

@@ -249,6 +249,7 @@ function onKey(state, event) {
 }
 
 function open(state, place) {
+  if (!isConnected()) return;
   // Move the frame at once; the server's data of the opened head follow.
   if (!state.several) state.heads = [place];
   draw(state);

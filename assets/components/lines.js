@@ -361,10 +361,12 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const style = getComputedStyle(stage);
   const longest = Math.max(data.left.length, data.right.length);
   const many = longest > 48;
+  // Beside chips the rows are tight, but not where a finger presses them.
+  const tight = data.linked && !matchMedia("(pointer: coarse)").matches;
   const before = state.data;
   Object.assign(state, { data, stage, many, long: longest > LONG, left: find(".left"), right: find(".right"), wires: find(".wires"),
     hint: find(".hint"), few: find(".few"), list: find(".strongest"), scroll: find(".scroll"), zooms: find(".zooms"),
-    bytes: decode(data.bytes), normal: many ? 18 : data.linked ? 20 : 24, ink: style.color, dark: isDark(style.color),
+    bytes: decode(data.bytes), normal: many ? 18 : tight ? 20 : 24, ink: style.color, dark: isDark(style.color),
     accent: style.getPropertyValue("--st-primary-color").trim() || "#2b59c3" });
   state.room = parseFloat(getComputedStyle(state.scroll).maxHeight) || 704;
   // A chosen token stays chosen when the heads change; when the tokens change, no token is chosen.

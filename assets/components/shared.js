@@ -14,6 +14,12 @@ function inOrder(draw) {
   };
 }
 
+// Whether what is pressed now reaches the server. While the connection is lost it never arrives, not even later.
+function isConnected() {
+  const app = document.querySelector("[data-test-connection-state]");
+  return !app || app.dataset.testConnectionState === "CONNECTED";
+}
+
 function decode(base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);

@@ -194,14 +194,12 @@ def _any_repository():
     ]
     allowed = "" if "*" in limits.repositories else f" This deployment allows {', '.join(limits.repositories)}."
     st.caption(
-        f"{', '.join(titles[:-1])} or {titles[-1]}, by the name that the hub gives it. Its "
-        f"settings, licence and size are read before its weights are fetched.{escape_markdown(allowed)}"
+        f"{', '.join(titles[:-1])} or {titles[-1]}, as OWNER/NAME or OWNER/NAME@REVISION. Its settings, licence and "
+        f"size are read before its weights are fetched.{escape_markdown(allowed)}"
     )
     with st.form("hub_repository", border=False):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            typed = st.text_input(
-                "Repository", key="w_hub_name", placeholder="OWNER/NAME or OWNER/NAME@REVISION", max_chars=300
-            )
+            typed = st.text_input("Repository", key="w_hub_name", placeholder="OWNER/NAME", max_chars=300)
             pressed = st.form_submit_button("Look it up", icon=":material/travel_explore:", width="content")
     if pressed:
         with st.spinner("The hub is being asked …"):

@@ -221,6 +221,8 @@ def test_any_repository_is_looked_up_then_downloaded(open_app, hub, tmp_path):
     app = look_up(open_app, REPO)
     output = text_of(app)
     assert "BERT, 2 layers of" in output and "licence: mit" in output and not asked_for(hub)
+    field = next(field for field in app.text_input if field.key == "w_hub_name")
+    assert field.placeholder == "OWNER/NAME" and "OWNER/NAME@REVISION" in output  # a telephone has no room for both
     next(button for button in app.button if button.label.startswith(f"Get {REPO}")).click()
     app.run()
     deadline = time.monotonic() + PATIENCE

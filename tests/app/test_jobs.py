@@ -11,6 +11,7 @@ from bert_tf.errors import checked_text
 from tests.app.page_reading import PATIENCE
 from ui.session import jobs
 from ui.session.jobs import Job
+from ui.widgets.formatting import rounded_time
 
 
 def ended(job):
@@ -55,6 +56,10 @@ def is_missing_or_empty(lock):
 def test_a_job_gives_its_result_and_counts_its_steps():
     job = ended(Job("key", steps(3), slots()))
     assert (job.status, job.result, job.done, job.total) == ("done", "all", 3, 3)
+
+
+def test_a_long_time_is_told_in_minutes():
+    assert [rounded_time(seconds) for seconds in (0, 31.4, 89, 90, 1129)] == ["0 s", "31 s", "89 s", "2 min", "19 min"]
 
 
 @pytest.mark.parametrize(

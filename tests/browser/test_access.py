@@ -206,3 +206,17 @@ def test_high_contrast_keeps_the_colours_that_tell_something(visit):
     assert len(colours(".marks .word")) > 2
     page.locator(".terms .list button").first.wait_for()
     assert page.evaluate("CSS.highlights.get('glossary-term').size") == 0  # they would look like selected text
+
+
+def test_what_a_finger_presses_is_large_enough(chromium, server):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    sizes = {}
+    for name, signs in (("predict", ("button.chip", ".lines .token", ".terms button")), ("neuron", (".query",))):
+        page.goto(f"{server}/?page={name}&{TEXTS}")
+        for sign in signs:
+            page.locator(sign).first.wait_for()
+            boxes = page.locator(sign).evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().toJSON())")
+            sizes[sign] = min(min(box["width"], box["height"]) for box in boxes)
+    context.close()
+    assert {sign: size for sign, size in sizes.items() if size < 24} == {}

@@ -213,6 +213,20 @@ def test_going_back_and_forward_quickly_does_not_end_the_visit(visit):
         page.locator(".lines .left .token").first.wait_for()
 
 
+def test_a_press_that_cannot_reach_the_server_does_not_look_as_if_it_did(visit):
+    page = visit(ASKED).page
+    app, word, switch = page.locator(".stApp"), chip(page, "The"), page.get_by_role("switch", name="Whole words")
+    expect(page.locator(".bars .bar").first).to_be_visible()
+    app.evaluate("(app) => { app.dataset.testConnectionState = 'PINGING_SERVER'; }")
+    word.click()
+    page.locator(".controls label", has_text="Whole words").click()
+    assert word.get_attribute("aria-pressed") == "false" and switch.is_checked()
+    app.evaluate("(app) => { app.dataset.testConnectionState = 'CONNECTED'; }")
+    word.click()
+    expect(word).to_have_attribute("aria-pressed", "true")
+    wait_for_link(page, "mask", "a0,a3")
+
+
 def test_going_back_from_the_first_page_leaves_the_explorer(visit):
     page = visit("/").page
     page.locator(".lines .left .token").first.wait_for()

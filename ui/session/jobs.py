@@ -21,7 +21,7 @@ from ui.session.model_store import disable_keras_reset
 from ui.session.session_cache import visitor_cache
 from ui.shell import error_messages
 from ui.shell.server_cache import server_cache
-from ui.widgets.formatting import escape_markdown
+from ui.widgets.formatting import escape_markdown, rounded_time
 
 _POLL = 0.4  # seconds between two updates of the progress bar
 #: The ``patience`` of ``result``, in seconds, for work that mostly takes longer than the default patience.
@@ -194,7 +194,7 @@ def _bar(name, label, stops):
         state.rerun()
     share, now = current.done / current.total if current.total else 0.0, time.monotonic()
     is_known = share > 0.02 and now - current.began > 2
-    left = f", about {max(current.expected_end - now, 0):.0f} s left" if is_known else ""
+    left = f", about {rounded_time(max(current.expected_end - now, 0))} left" if is_known else ""
     steps = f" {current.done:,} of {current.total:,}{left}" if current.total else " …"
     progress = " waits for other work to end" if current.status == "waiting" else steps
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -81,6 +81,11 @@ def milliseconds(seconds):
     return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
 
 
+def rounded_time(seconds):
+    """A duration as "45 s" or, from one and a half minutes on, "19 min"."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
 def dimensions(shape):
     """A shape in words, as "T 9 × H 768".
 
