@@ -798,3 +798,13 @@ def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monke
     own = {str(folder): "my-model", str(folder / "task-input.csv"): "my films.csv"}
     assert [own.get(str(one), str(one)) for one in begun[0]] == options
     assert argument_parser(options).parse_args(options).freeze_layers == 1
+
+
+def test_a_file_whose_name_is_like_an_option_is_a_value_of_the_command():
+    from bert_tf.cli import argument_parser
+    from ui.shell.view import View
+
+    name = "--reviews; echo $HOME.csv"
+    command = pages()["fine_tune"].snippet(View(), "classify", ["--model", "tiny-cased"], name)
+    options = shlex.split(command.replace("\\\n", " "))[3:]
+    assert argument_parser(options).parse_args(options).train == f"./{name}"
