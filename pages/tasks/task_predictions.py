@@ -328,7 +328,9 @@ def _answers(shared, settings, prediction):
 
 def _endings(shared, settings, prediction):
     choices = task_models.record(settings, state.view().a, state.view().b)["choices"]
-    probabilities_by_ending = dict(zip(choices, prediction["probabilities"]))
+    # An ending that was given several times has its number, as each has a probability.
+    names = [f"{one} ({number})" if choices.count(one) > 1 else one for number, one in enumerate(choices, 1)]
+    probabilities_by_ending = dict(zip(names, prediction["probabilities"]))
     inputs.heading("Endings")
     export.save("endings", OptionProbabilities(prediction, "ending", probabilities_by_ending), {"model": shared.name})
     figures.show(

@@ -11,6 +11,7 @@ import pytest
 
 import bert_tf
 from tests.app.page_reading import component, components, run_until_done
+from ui.session import state
 from ui.shell.catalogue import pages
 
 PAIR = {"a": 'The "bunny" ate {the} carrot.', "b": "It was good."}
@@ -717,6 +718,24 @@ def test_an_uploaded_file_is_read_under_its_name(open_app, tmp_path, monkeypatch
     same_answers(ran(app)["results"], of_job(app, "dataset"))
 
 
+def test_typed_lines_end_in_the_lines_of_code_where_the_page_ends_them(open_app):
+    text = "The bunny\u2028ate it.\n\nA dog\x0bslept there."
+    app = open_app(page="agreement", **{"with": "tiny-uncased", "agreement.file": "typed", "agreement.lines": text})
+    actual, job_result = ran(app)["result"], of_job(app, "agreement")
+    assert [one.row for one in actual.rows] == [one.row for one in job_result.rows]
+
+
+def test_typed_lines_are_read_within_the_limits_of_the_page(open_app, monkeypatch, explorer_home, tmp_path):
+    limits = (explorer_home / "explorer.toml").read_text() + "[files]\nmax_rows = 2\nmax_row_characters = 20\n"
+    (tmp_path / "explorer.toml").write_text(limits)
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
+    state.limits.clear()
+    text = "A dog slept there.\nThe bunny ate the whole carrot.\nIt was good.\nA cat slept there."
+    app = open_app(page="agreement", **{"with": "tiny-uncased", "agreement.file": "typed", "agreement.lines": text})
+    actual, job_result = ran(app)["result"], of_job(app, "agreement")
+    assert len(job_result.rows) == 2 and [one.row for one in actual.rows] == [one.row for one in job_result.rows]
+
+
 def same_answers(results, on_page):
     assert [(one.row, one.places) for one in results] == [(one.row, one.places) for one in on_page]
     for one, other in zip(results, on_page):
@@ -779,3 +798,13 @@ def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monke
     own = {str(folder): "my-model", str(folder / "task-input.csv"): "my films.csv"}
     assert [own.get(str(one), str(one)) for one in begun[0]] == options
     assert argument_parser(options).parse_args(options).freeze_layers == 1
+
+
+def test_a_file_whose_name_is_like_an_option_is_a_value_of_the_command():
+    from bert_tf.cli import argument_parser
+    from ui.shell.view import View
+
+    name = "--reviews; echo $HOME.csv"
+    command = pages()["fine_tune"].snippet(View(), "classify", ["--model", "tiny-cased"], name)
+    options = shlex.split(command.replace("\\\n", " "))[3:]
+    assert argument_parser(options).parse_args(options).train == f"./{name}"

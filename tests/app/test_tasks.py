@@ -319,6 +319,16 @@ def test_endings_are_weighed_against_each_other(open_app):
     assert "at least 2" in page_text(app) and not app.exception
 
 
+def test_an_ending_that_is_there_twice_has_two_probabilities_in_the_saved_files(open_app, saved):
+    endings = "sat on the mat\nran in the park\nsat on the mat"
+    app = open_app(page="task_predictions", a="the cat", b=endings, **{"task_predictions.model": "endings"})
+    no_trouble(app)
+    menu, names = saved["endings"], ["sat on the mat (1)", "ran in the park", "sat on the mat (3)"]
+    assert [row[0] for row in menu["rows"]] == menu["json"]["endings"] == names
+    near([row[1] for row in menu["rows"]], menu["json"]["probabilities"])
+    assert list(menu["figures"]["Probabilities"].data[0].y) == names
+
+
 @pytest.mark.parametrize("model, b", [("classes", ""), ("tags", ""), ("answers", "the cat sat on the mat.")])
 def test_a_task_is_there_in_bfloat16_too(open_app, model, b):
     app = open_app(

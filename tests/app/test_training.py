@@ -612,6 +612,16 @@ def test_the_curves_are_saved(open_app, only_mini, saved):
     assert saved["mini"]["figures"].keys() == {"Loss", "Accuracy", "Learning rate"}
 
 
+def test_the_name_of_a_training_is_not_read_as_a_layer_and_a_head(open_app, only_mini, saved):
+    name = "rate-2.5-layer-3"
+    shutil.copytree(only_mini, only_mini.with_name(name))
+    try:
+        run_until_done(open_app(page="training_curves", **{"training_curves.run": name}))
+        assert saved[name]["shown"] == name
+    finally:
+        shutil.rmtree(only_mini.with_name(name))
+
+
 def test_the_time_lapse_is_saved(open_app, only_mini, saved):
     app = open_app(
         page="time_lapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **{"time_lapse.run": "mini"}

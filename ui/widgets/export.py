@@ -97,7 +97,9 @@ def _files(name, result, about, texts):
 
 def shown(name, result, about, texts):
     """The `caption` of the figures of a result that was saved with these arguments."""
-    return caption(name, about.get("model") or about.get("models") or _models(result), texts)
+    models = about.get("model") or about.get("models") or _models(result)
+    # Files with the name of a training have no layer or head in it, whatever the name is.
+    return caption("" if name == models else name, models, texts)
 
 
 def _models(result):

@@ -1,5 +1,6 @@
 """Parts of the scripts of "Copy as Python"."""
 
+from bert_tf.explain.datasets.text_rows import lines_of
 from bert_tf.inference.words import read_texts
 from ui.samples import concepts
 from ui.session import runs
@@ -105,8 +106,9 @@ def rows_of(file):
     """(Import lines, lines that make ``rows``) for a ``ChosenFile``."""
     if file.typed:
         # With the empty lines, as the masked word of a row depends on its number.
-        lines = listed(file.data.splitlines())
-        return ["from bert_tf.explain import read_rows"], f'rows = read_rows("\\n".join({lines})).rows'
+        lines = listed(lines_of(file.data))
+        rows = f'rows = read_rows("\\n".join({lines}){_other_bounds(file.bounds)}).rows'
+        return ["from bert_tf.explain import read_rows"], rows
     imports = ["import pathlib"] * file.from_visitor + ["from bert_tf.explain import file_kind, read_rows"]
     return imports, reading_rows(file.name, not file.from_visitor, file.first, file.second, file.bounds)
 
@@ -115,10 +117,15 @@ def reading_rows(name, sample, first, second, bounds):
     """The lines that read an uploaded file, or a sample by its path in the project."""
     more = {"first": first, "second": second}
     chosen = "".join(f", {key}={value!r}" for key, value in more.items() if value is not None)
-    chosen += "".join(f", {key}={value!r}" for key, value in bounds.items() if value != _READ[key])
+    chosen += _other_bounds(bounds)
     path = f'bert_tf.sample_file("{name}")' if sample else path_of(name)
     comment = "comes with the explorer" if sample else "your file"
     return f"file = {path}  # {comment}\nrows = read_rows(file.read_bytes(), file_kind(file.name){chosen}).rows"
+
+
+def _other_bounds(bounds):
+    """The bounds that are not the defaults of `read_rows`, as arguments in Python code."""
+    return "".join(f", {key}={value!r}" for key, value in bounds.items() if value != _READ[key])
 
 
 def path_of(name):
