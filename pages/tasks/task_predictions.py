@@ -327,10 +327,7 @@ def _answers(shared, settings, prediction):
 
 
 def _endings(shared, settings, prediction):
-    choices = task_models.record(settings, state.view().a, state.view().b)["choices"]
-    # An ending that was given several times has its number, as each has a probability.
-    names = [f"{one} ({number})" if choices.count(one) > 1 else one for number, one in enumerate(choices, 1)]
-    probabilities_by_ending = dict(zip(names, prediction["probabilities"]))
+    probabilities_by_ending = task_models.probabilities_by_ending(settings, state.view().b, prediction)
     inputs.heading("Endings")
     export.save("endings", OptionProbabilities(prediction, "ending", probabilities_by_ending), {"model": shared.name})
     figures.show(

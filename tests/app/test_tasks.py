@@ -327,6 +327,9 @@ def test_an_ending_that_is_there_twice_has_two_probabilities_in_the_saved_files(
     assert [row[0] for row in menu["rows"]] == menu["json"]["endings"] == names
     near([row[1] for row in menu["rows"]], menu["json"]["probabilities"])
     assert list(menu["figures"]["Probabilities"].data[0].y) == names
+    app = finished(open_app(page="side_by_side", a="the cat", b=endings, model="endings", **{"with": "plain"}))
+    (card,) = [card for cards in components(app, "bars") for card in cards["cards"] if card["title"] == "The ending"]
+    assert {row["text"] for row in card["predictions"]} == set(names)
 
 
 @pytest.mark.parametrize("model, b", [("classes", ""), ("tags", ""), ("answers", "the cat sat on the mat.")])

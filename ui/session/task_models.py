@@ -12,7 +12,6 @@ from ui.samples.examples import is_example
 from ui.session import model_store, state
 from ui.shell.server_cache import server_cache
 
-_ORDER = ("classify", "tag", "answer", "choose", "similarity")
 _MOST_CHOICES = 12
 
 #: (task, whether it reads pairs) -> examples: (label, text A, text B).
@@ -59,9 +58,11 @@ EXAMPLES = {
 
 def names():
     """The fine-tuned models that may be chosen: dict from a model's name to its ``TaskSettings``."""
+    from bert_tf.finetuning.task_settings import TASKS
+
     settings = _settings(tuple((info.name, str(info.path)) for info in model_store.installed()))
     # In the order of the tasks, so that the page opens with a classifier of texts if there is one.
-    return dict(sorted(settings.items(), key=lambda item: _ORDER.index(item[1].task)))
+    return dict(sorted(settings.items(), key=lambda item: TASKS.index(item[1].task)))
 
 
 @server_cache(max_entries=8, seconds=10)
@@ -202,6 +203,17 @@ def text_b_of_task(settings, b, prediction):
     if settings.task == "choose":
         return prediction["text"]
     return b if settings.pair or settings.pair is None or settings.task == "answer" else ""
+
+
+def probabilities_by_ending(settings, b, prediction):
+    """Dict from each ending to its probability; one that was given several times has its number after it.
+
+    Args:
+        as of ``text_b_of_task``, for the task "choose".
+    """
+    choices = record(settings, "", b)["choices"]
+    names = [f"{one} ({number})" if choices.count(one) > 1 else one for number, one in enumerate(choices, 1)]
+    return dict(zip(names, prediction["probabilities"]))
 
 
 def packed(shared, settings, a, b):

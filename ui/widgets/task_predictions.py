@@ -43,8 +43,9 @@ class TaskPrediction:
         """Dict from a class or an ending to its probability; None for other tasks."""
         if self.answer is None or "probabilities" not in self.answer or self.settings.task == "tag":
             return None
-        probabilities = self.answer["probabilities"]
-        return probabilities if self.settings.task == "classify" else dict(zip(_choices(self), probabilities))
+        if self.settings.task == "choose":
+            return task_models.probabilities_by_ending(self.settings, self.b, self.answer)
+        return self.answer["probabilities"]
 
     @property
     def labels_by_span(self):
@@ -97,10 +98,6 @@ def problem(settings, a, b):
     if settings.task in ("classify", "similarity") and settings.pair and not b.strip():
         return "It judges pairs: type a text B."
     return ""
-
-
-def _choices(prediction):
-    return task_models.record(prediction.settings, prediction.a, prediction.b)["choices"]
 
 
 def draw(key, prediction):
