@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Optional
 from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
-from bert_tf.finetuning.data.sentence_examples import LABEL_COLUMNS, label_text
+from bert_tf.finetuning.data.sentence_examples import LABEL_COLUMNS, label_text, usual_column
 from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of, repeated_name
 from bert_tf.inference.words import Word, words_of
 
@@ -133,10 +133,7 @@ def read_rows(
     if kind not in KINDS:
         raise InputError(f"A file is of kind {', '.join(KINDS)}, not {kind!r:.40}.")
     if isinstance(data, bytes):
-        try:
-            data = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
+        data = decoded(data)
     parsed = _trees(data) if kind == "conllu" else {}
     trees = [(number, {"text": sentence.text}) for number, sentence in parsed.items()]
     readers = {"text": _lines, "jsonl": _objects, "table": _table, "conllu": lambda _: (trees, [])}
@@ -232,6 +229,17 @@ def split_labels(label: str) -> list[str]:
 def file_bytes(path: str) -> bytes:
     """The bytes of a file, or of standard input for "-"."""
     return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark.
+
+    Raises: InputError if it is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
 
 
 def lines_of(text: str) -> list[str]:
@@ -392,12 +400,11 @@ def _trees(data):
 
 
 def _columns(columns, first, second):
-    lower = {name.lower(): name for name in reversed(columns)}
     if first is None:
         others = [name for name in columns if name.lower() not in LABEL_COLUMNS] or [*columns, None]
-        first = next((lower[name] for name in _FIRST if name in lower), others[0])
+        first = usual_column(columns, _FIRST) or others[0]
     if second is None:
-        second = next((lower[name] for name in _SECOND if name in lower and lower[name] != first), None)
+        second = usual_column((name for name in columns if name != first), _SECOND)
     for name in (first, second):
         if name and name not in columns:
             known = ", ".join(columns)
@@ -426,10 +433,9 @@ def _row(number, record, first, second, max_characters):
 
 def _label(record):
     """The label of a record as text: "" for an empty cell, None without a cell or for one that holds no label."""
-    lower = {name.lower(): value for name, value in reversed(record.items())}
-    name = next((name for name in LABEL_COLUMNS if name in lower), None)
+    name = usual_column(record, LABEL_COLUMNS)
     if name is None:
         return None
-    cell = lower[name]
+    cell = record[name]
     label = "|".join(filter(None, map(label_text, cell if isinstance(cell, list) else [cell])))
     return label if label or cell is None or isinstance(cell, (str, list)) else None

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.analysis import Analysis, Option
-from bert_tf.errors import InputError, WordNotFound, check_hidden_state, refuse_one_alone, report
+from bert_tf.errors import InputError, WordNotFound, check_hidden_state, checked_text, refuse_one_alone, report
+from bert_tf.explain.datasets.text_rows import decoded, file_bytes, file_kind, lines_of, shows_text
+from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
+from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.words import words_of
 from bert_tf.results import Result, frame
@@ -23,22 +26,10 @@ if TYPE_CHECKING:
 
     from bert_tf.inference.bert import Bert
 
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from bert_tf.errors import checked_text
-from bert_tf.explain.datasets.text_rows import file_kind, lines_of, shows_text
-from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
-from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bert_tf.inference.bert import Bert
-
 # Cosines with a smaller difference are equal: it comes from float32 rounding, not from the model.
 _TIE = 1e-6
+# Texts in one forward pass: few, because other users wait for the model meanwhile.
+_TEXTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,15 +259,7 @@ def lines_of_file(path: str) -> tuple[str, ...]:
     """
     if file_kind(path) == "jsonl" or path.lower().endswith(".csv"):
         raise InputError(f"{path} is read as a sentence on each line: write its sentences to a .txt file.")
-    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    try:
-        return tuple(lines_of(data.decode("utf-8-sig")))
-    except UnicodeDecodeError as error:
-        raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
-
-
-# Texts in one forward pass: few, because other users wait for the model meanwhile.
-_TEXTS = 8
+    return tuple(lines_of(decoded(file_bytes(path))))
 
 
 @dataclass(frozen=True, eq=False)
