@@ -1,9 +1,17 @@
-"""Parts of a model that can be switched off, as cells of a grid and as text for a link. No Streamlit.
+"""Parts of a model that can be switched off, as cells of a grid and as text for a link.
 
 A row of the grid is a layer. Its columns are the heads, then the feed-forward block, then the whole layer.
 """
 
+import math
+
+import numpy as np
+
 from bert_tf.explain import Ablation
+from bert_tf.plots.diverging import diverging_ramp
+from bert_tf.plots.interventions.ablation import by_kind
+from ui.elements.cells import cells as draw_cells
+from ui.session import state
 
 
 def cells_as_text(cells, heads):
@@ -51,3 +59,44 @@ def name(layer, column, heads):
 def all_cells(layers, heads):
     """All cells of the grid, row by row."""
     return [(layer, column) for layer in range(layers) for column in range(heads + 2)]
+
+
+def draw_shares(key, label, shares, summary, setting, strengths, legend):
+    """Draw the shares of the heads and feed-forward blocks as a grid; a press writes the cell into the link.
+
+    Args:
+        key: of the component. label: what the grid has, for screen readers.
+        shares: float [L, N + 1] of the N heads and the feed-forward block of each layer; NaN for no colour.
+        summary: callable cell (layer, column) -> its description.
+        setting: the name of the setting that has the chosen cell.
+        strengths: float, a row for each layer; its largest value is at the cell that is chosen without a link.
+        legend: the meanings of the ramp's two ends.
+
+    Returns: the chosen cell.
+    """
+    layers, heads = len(shares), shares.shape[1] - 1
+    linked_cells = cells_from_text(state.setting(setting, ""), layers, heads)
+    strongest = np.unravel_index(strengths.argmax(), strengths.shape)
+    picked_cell = min((cell for cell in linked_cells if cell[1] <= heads), default=tuple(map(int, strongest)))
+    all_cells = list(np.ndindex(shares.shape))
+
+    def pressed(layer, column):
+        state.set_setting(setting, cells_as_text([(layer, column)], heads), "")
+
+    shades = (0.5 + 0.5 * by_kind(shares, heads)).ravel().tolist()
+    draw_cells(
+        key,
+        f"{label} Arrow keys move, Enter chooses.",
+        "layer",
+        [str(layer + 1) for layer in range(layers)],
+        [*(str(head + 1) for head in range(heads)), "FF"],
+        [summary(cell) for cell in all_cells],
+        diverging_ramp(state.is_dark()),
+        pressed,
+        shades=[None if math.isnan(shade) else round(shade, 3) for shade in shades],
+        picked=all_cells.index(picked_cell),
+        breaks=[heads],
+        hint="Press a head or a feed-forward block (FF). The colours of heads and of blocks are scaled separately.",
+        legend=legend,
+    )
+    return picked_cell

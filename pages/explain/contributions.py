@@ -8,13 +8,10 @@ import streamlit as st
 from bert_tf.analyses import Call
 from bert_tf.explain import contributions
 from bert_tf.explain.interventions.contributions import is_only_class
-from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import by_kind
 from bert_tf.plots.numbers import percent
 from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from pages.explain import ablation_parts
 from pages.explain.snippets.contributions import snippet
-from ui.elements.cells import cells
 from ui.session import calls, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
@@ -91,32 +88,17 @@ def _unit(target):
 
 
 def _grid(trace, result):
-    layers, heads = result.heads.shape
-    shares = _shares(result)
     inputs.heading("Layer by part")
     export.save("contributions", result, {"model": trace.model})
     st.markdown(_sums(result))
-    picked_cell = _picked(result)
-    all_cells = [(layer, column) for layer in range(layers) for column in range(heads + 1)]
-
-    def pressed(layer, column):
-        state.set_setting("contributions.part", ablation_parts.cells_as_text([(layer, column)], heads), "")
-
-    cells(
+    picked_cell = ablation_parts.draw_shares(
         "c_contributions",
-        "Heads and feed-forward blocks by layers, coloured by their shares: press one to see its pages. Arrow keys"
-        " move, Enter chooses.",
-        "layer",
-        [str(layer + 1) for layer in range(layers)],
-        [*(str(head + 1) for head in range(heads)), "FF"],
-        [_summary(result, cell) for cell in all_cells],
-        diverging_ramp(state.is_dark()),
-        pressed,
-        shades=[round(0.5 + 0.5 * float(value), 3) for value in by_kind(shares, heads).ravel()],
-        picked=all_cells.index(picked_cell),
-        breaks=[heads],
-        hint="Press a head or a feed-forward block (FF). The colours of heads and of blocks are scaled separately.",
-        legend=("opposes the answer", "supports it"),
+        "Heads and feed-forward blocks by layers, coloured by their shares: press one to see its pages.",
+        _shares(result),
+        lambda cell: _summary(result, cell),
+        "contributions.part",
+        np.abs(result.heads),
+        ("opposes the answer", "supports it"),
     )
     _open(result, picked_cell)
 
@@ -142,14 +124,6 @@ def _sums(result):
     group_sums = ", ".join(f"{name} {signed(value)}" for name, value in groups.items())
     rest = f"the step from the last hidden state to the answer adds the rest, {signed(result.score - result.total)}"
     return f"{score_sentence} The parts add up to {signed(result.total)} ({group_sums}); {rest}."
-
-
-def _picked(result):
-    """The chosen cell of the grid: the link's, or the strongest head."""
-    layers, heads = result.heads.shape
-    linked_cells = ablation_parts.cells_from_text(state.setting("contributions.part", ""), layers, heads)
-    strongest = np.unravel_index(np.abs(result.heads).argmax(), result.heads.shape)
-    return min((cell for cell in linked_cells if cell[1] <= heads), default=tuple(map(int, strongest)))
 
 
 def _summary(result, cell):

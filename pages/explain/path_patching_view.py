@@ -6,11 +6,8 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import Receiver
-from bert_tf.plots.diverging import diverging_ramp
-from bert_tf.plots.interventions.ablation import by_kind
 from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from pages.explain import ablation_parts
-from ui.elements.cells import cells
 from ui.session import state
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import escape_markdown, number
@@ -124,39 +121,16 @@ def _summary(result, cell):
 
 
 def _grid(result):
-    heads, shares, picked_cell = _heads(result), _shares(result), _picked(result)
-    all_cells = list(np.ndindex(shares.shape))
-
-    def pressed(layer, column):
-        state.set_setting("patching.sender", ablation_parts.cells_as_text([(layer, column)], heads), "")
-
-    shades = (0.5 + 0.5 * by_kind(shares, heads)).ravel().tolist()
-    cells(
+    picked_cell = ablation_parts.draw_shares(
         "c_patching_paths",
-        "Heads and feed-forward blocks by layers, coloured by what their paths bring back: press one to open it."
-        " Arrow keys move, Enter chooses.",
-        "layer",
-        [str(layer + 1) for layer in range(len(shares))],
-        [*(str(head + 1) for head in range(heads)), "FF"],
-        [_summary(result, cell) for cell in all_cells],
-        diverging_ramp(state.is_dark()),
-        pressed,
-        shades=[None if math.isnan(shade) else round(shade, 3) for shade in shades],
-        picked=all_cells.index(picked_cell),
-        breaks=[heads],
-        hint="Press a head or a feed-forward block (FF). The colours of heads and of blocks are scaled separately.",
-        legend=("moves the answer further away", "brings the answer back"),
+        "Heads and feed-forward blocks by layers, coloured by what their paths bring back: press one to open it.",
+        _shares(result),
+        lambda cell: _summary(result, cell),
+        "patching.sender",
+        np.where(result.has_path, np.abs(result.scores - result.corrupted), -1),
+        ("moves the answer further away", "brings the answer back"),
     )
     _open(result, picked_cell)
-
-
-def _picked(result):
-    """The chosen cell of the grid: the link's, or the sender with the strongest path."""
-    layers, heads = len(_shares(result)), _heads(result)
-    linked_cells = ablation_parts.cells_from_text(state.setting("patching.sender", ""), layers, heads)
-    effects = np.where(result.has_path, np.abs(result.scores - result.corrupted), -1)
-    strongest = np.unravel_index(effects.argmax(), effects.shape)
-    return min((cell for cell in linked_cells if cell[1] <= heads), default=tuple(map(int, strongest)))
 
 
 def _open(result, cell):
