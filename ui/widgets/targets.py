@@ -196,14 +196,18 @@ def question_name(shared, place):
 def _pair_target(page, shared, trace):
     from bert_tf.explain import next_sentence_target, sentence_order_target
 
-    answers = pair_question(shared).answers
-    label = st.segmented_control(
+    make = next_sentence_target if pair_head(shared) == "nsp" else sentence_order_target
+    return make(shared.bert, trace, _is_first_answer(page, pair_question(shared).answers))
+
+
+def _is_first_answer(page, answers):
+    """Draw a choice of one of two answers, bound to the page's setting "follows"; whether the first is chosen."""
+    chosen = st.segmented_control(
         "Answer",
         answers,
         **state.bind_setting(f"{page}.follows", f"w_{page}_follows", answers[0], answers),
     )
-    make = next_sentence_target if pair_head(shared) == "nsp" else sentence_order_target
-    return make(shared.bert, trace, label != answers[1])
+    return chosen != answers[1]
 
 
 def scored_token_picker(page, trace):
@@ -232,13 +236,8 @@ def scored_token_picker(page, trace):
 def _replaced_target(page, shared, trace):
     from bert_tf.explain import replaced_target
 
-    position, answers = scored_token_picker(page, trace), ("Replaced", "Original")
-    label = st.segmented_control(
-        "Answer",
-        answers,
-        **state.bind_setting(f"{page}.follows", f"w_{page}_follows", answers[0], answers),
-    )
-    return replaced_target(shared.bert, trace, position, label != answers[1])
+    position = scored_token_picker(page, trace)
+    return replaced_target(shared.bert, trace, position, _is_first_answer(page, ("Replaced", "Original")))
 
 
 def _class_picker(page, settings):
