@@ -145,11 +145,7 @@ def sides(compared):
         pair.append(ComparisonInput(key, shared, name_on_page, text_a, text_b, mask_positions, encoding))
     most = state.limits().max_masks
     for side in pair:
-        masks = set(side.masked) | {
-            position
-            for position, token_id in enumerate(side.encoding.token_ids)
-            if int(token_id) == side.shared.tokenizer.mask_id
-        }
+        masks = {*side.masked, *inputs.typed_masks(side.shared, side.encoding)}
         if len(masks) > most:
             raise ValueError(f"There are {len(masks)} masks; at most {most} are predicted at once. Unmask some.")
     return pair

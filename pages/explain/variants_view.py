@@ -184,7 +184,7 @@ def _less_figure(shared, rows, trace, dark):
 
 def another_word(shared, trace):
     """Draw the answer with one word replaced by another."""
-    words = [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
+    words = likely_words.words_in_sight(trace)
     if not words:
         st.info("Every word is hidden; there is none to replace.", icon=":material/notes:")
         return

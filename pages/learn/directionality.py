@@ -98,7 +98,7 @@ def _place(shared):
         return None
     st.header("Words", anchor=False)
     inputs.warn_truncated(encoding, "The three readers")
-    typed = [position for position, token in enumerate(encoding.token_ids) if token == shared.tokenizer.mask_id]
+    typed = inputs.typed_masks(shared, encoding)
     hidden = () if typed or spot is None else (MaskPosition("a", spot.word),)
 
     def pressed(name):

@@ -56,8 +56,7 @@ def encoded_texts(strip=True, linked=False):
 def masked_positions(shared, encoding):
     """The token positions of the view's masks; None, with a warning on the page, if there are too many masks."""
     positions = token_positions(encoding, state.view().masks)
-    typed = [at for at, token_id in enumerate(encoding.token_ids) if int(token_id) == shared.tokenizer.mask_id]
-    masks, most = len({*typed, *positions}), state.limits().max_masks
+    masks, most = len({*typed_masks(shared, encoding), *positions}), state.limits().max_masks
     if masks > most:
         st.warning(
             f"There are {masks} masks; at most {most} are predicted at once here. Unmask some, or shorten the text.",
@@ -65,6 +64,11 @@ def masked_positions(shared, encoding):
         )
         return None
     return positions
+
+
+def typed_masks(shared, encoding):
+    """The token positions of each "[MASK]" in the texts, a list of int."""
+    return [at for at, token_id in enumerate(encoding.token_ids) if int(token_id) == shared.tokenizer.mask_id]
 
 
 def examples(offered=EXAMPLES):
