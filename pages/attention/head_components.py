@@ -1,10 +1,8 @@
 """The browser components of the attention pages that draw one head's numbers; see ``ui.elements.components``."""
 
-import base64
 import math
 
-import numpy as np
-
+from bert_tf.plots.models.walk_through import packed
 from ui.elements.component_registry import browser_value, register
 
 _NEURON, _WEIGHTS = register("neuron"), register("weights")
@@ -43,8 +41,8 @@ def neuron(key, result, runs, chosen, queries, keys, dark, on_query, on_key):
             "token": result.tokens[result.position],
             "query": int(result.position),
             "key": int(chosen),
-            "query_vector": _floats(result.queries[result.position]),
-            "key_vectors": _floats(result.keys[positions]),
+            "query_vector": packed(result.queries[result.position]),
+            "key_vectors": packed(result.keys[positions]),
             # A token that the query may not attend to has no score.
             "scores": [None if math.isnan(value) else round(float(value), 5) for value in result.scores[positions]],
             "weights": [round(float(value), 6) for value in result.weights[positions]],
@@ -82,7 +80,3 @@ def weights(key, tokens, places, columns, chosen, dark, on_choose, label, hint):
             "hint": hint,
         },
     )
-
-
-def _floats(values):
-    return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode("ascii")
