@@ -24,7 +24,6 @@ import contextlib
 import json
 import os
 import pathlib
-import shutil
 import socket
 import statistics
 import subprocess
@@ -37,6 +36,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.installed_chromium import find_chromium  # noqa: E402
 from ui.shell import catalogue  # noqa: E402
 from ui.shell.page import SECTIONS  # noqa: E402
 
@@ -203,8 +203,7 @@ def chromium():
     """Starts the installed Chromium without a graphics card and yields Playwright's browser."""
     from playwright.sync_api import sync_playwright
 
-    names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
-    path = next(filter(None, map(shutil.which, names)), None)
+    path = find_chromium()
     if path is None:
         raise SystemExit("There is no Chromium on the PATH: apt-get install chromium.")
     switches = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

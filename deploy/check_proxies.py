@@ -23,6 +23,10 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.installed_chromium import find_chromium  # noqa: E402
+
 LINK = "/bert/?a=The%20capital%20of%20France%20is%20Paris.&mask=a5"
 TOO_LARGE = 3_000_000
 HOST = "bert.example.org"  # in the browser, this machine; the explorer lets every page of 127.0.0.1 in
@@ -32,7 +36,7 @@ def main():
     """Start the explorer and both proxies, and visit."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     missing = [program for program in ("nginx", "caddy") if shutil.which(program) is None]
-    if missing or _chromium() is None:
+    if missing or find_chromium() is None:
         raise SystemExit(f"Not on the PATH: {', '.join(missing) or 'a Chromium'}.")
     with tempfile.TemporaryDirectory() as folder:
         folder, ports = Path(folder), {name: _free_port() for name in ("explorer", "nginx", "caddy")}
@@ -85,7 +89,7 @@ def visit(name, address):
     """Open a link in a browser that trusts Caddy's own certificate; fails if no prediction appears in two minutes."""
     with sync_playwright() as playwright:
         options = ["--no-sandbox", f"--host-resolver-rules=MAP {HOST} 127.0.0.1"]
-        browser = playwright.chromium.launch(executable_path=_chromium(), args=options)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=options)
         page = browser.new_context(ignore_https_errors=True).new_page()
         sockets, failed = [], []
         page.on("websocket", lambda socket: sockets.append(socket.url))
@@ -96,10 +100,6 @@ def visit(name, address):
         assert sockets and all(url.startswith(address.replace("http", "ws") + "/bert/") for url in sockets)
         assert not failed
         browser.close()
-
-
-def _chromium():
-    return shutil.which("chromium") or shutil.which("chromium-headless-shell")
 
 
 def _upload(server):

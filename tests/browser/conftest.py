@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 import bert_tf
+from benchmarks.installed_chromium import SHELL, find_chromium
 from tests.app.conftest import LIMITS, save_tiny
 from tests.browser.page_reading import PATIENCE, TEXTS
 
@@ -144,8 +144,7 @@ def chromium():
     optimizing compilers of JavaScript take an eighth: a page is left before its code was worth compiling. All pages of
     a context share one process, in which the scripts stay compiled as long as a page is open.
     """
-    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
+    path = find_chromium(first=SHELL)
     if path is None:
         pytest.fail("There is no Chromium on the PATH; these tests need one: apt-get install chromium-headless-shell.")
     with sync_playwright() as playwright:
