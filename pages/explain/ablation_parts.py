@@ -6,6 +6,7 @@ A row of the grid is a layer. Its columns are the heads, then the feed-forward b
 import math
 
 import numpy as np
+import streamlit as st
 
 from bert_tf.explain import Ablation
 from bert_tf.plots.diverging import diverging_ramp
@@ -100,3 +101,14 @@ def draw_shares(key, label, shares, summary, setting, strengths, legend):
         legend=legend,
     )
     return picked_cell
+
+
+def look_button(key, layer, head):
+    """Draw a button that opens the attention of a head."""
+    st.button(
+        "Where it looks",
+        icon=":material/arrow_forward:",
+        type="tertiary",
+        key=key,
+        on_click=lambda: state.change_view(page="all_heads", layer=layer, head=head),
+    )

@@ -140,13 +140,7 @@ def _open(result, cell):
     st.markdown(_summary(result, cell))
     with st.container(horizontal=True, gap="medium"):
         if column < heads:
-            st.button(
-                "Where it looks",
-                icon=":material/arrow_forward:",
-                type="tertiary",
-                key="w_contributions_look",
-                on_click=lambda: state.change_view(page="all_heads", layer=layer, head=column),
-            )
+            ablation_parts.look_button("w_contributions_look", layer, column)
 
         def switch_off():
             off = ablation_parts.cells_as_text([cell], heads)

@@ -158,13 +158,7 @@ def _open(result, cell):
                 args=(part,),
             )
         if column < heads:
-            st.button(
-                "Where it looks",
-                icon=":material/arrow_forward:",
-                type="tertiary",
-                key="w_patching_look",
-                on_click=lambda: state.change_view(page="all_heads", layer=layer, head=column),
-            )
+            ablation_parts.look_button("w_patching_look", layer, column)
 
 
 def _bars(result, dark=False):
