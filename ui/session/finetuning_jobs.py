@@ -18,6 +18,7 @@ from ui.session import state
 from ui.session.training_jobs import (
     Training,
     adopted,
+    check_switched_on,
     discard_failed_trainings,
     find_training,
     folders_started_here,
@@ -325,9 +326,8 @@ def check(epochs):
     Raises:
         ValueError: it may not; the message is for the visitor.
     """
+    check_switched_on()
     limits = state.limits()
-    if not limits.train:
-        raise ValueError("Training from the page is switched off here (explorer.toml, [training]).")
     if not 1 <= epochs <= limits.max_epochs:
         raise ValueError(f"The number of epochs must be 1 to {limits.max_epochs} here, not {epochs}.")
     _check_number()

@@ -470,15 +470,20 @@ def count_sequences(text):
     )
 
 
+def check_switched_on():
+    """Raise ValueError, with a message for the visitor, if nobody may train from the page."""
+    if not state.limits().train:
+        raise ValueError("Training from the page is switched off here (explorer.toml, [training]).")
+
+
 def check(text, steps):
     """Check that a training on this text may start now.
 
     Raises:
         ValueError: it may not; the message is for the visitor.
     """
+    check_switched_on()
     limits = state.limits()
-    if not limits.train:
-        raise ValueError("Training from the page is switched off here (explorer.toml, [training]).")
     if len(text) > limits.max_text:
         raise ValueError(f"The text has {len(text):,} characters; at most {limits.max_text:,} are allowed here.")
     if len(text.split()) < 300:
