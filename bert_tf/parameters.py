@@ -116,7 +116,7 @@ def _embeddings(config):
     for name, attribute, rows in tables:
         if rows:
             yield Parameter(f"bert.embeddings.{name}.weight", (rows, width), part, layer, attribute)
-    yield from _norm("bert.embeddings.LayerNorm", width, part, layer, "norm", has_biases)
+    yield from _norm("bert.embeddings.LayerNorm", width, part, layer, has_biases)
     if config.has_embedding_projection:
         yield from _dense("bert.embeddings_project", config.hidden_size, width, part, layer, "projection")
 
@@ -138,7 +138,7 @@ def _mlm(config):
     name, width = "cls.predictions", config.embedding_width
     bias = config.architecture.has_biases
     yield from _dense(f"{name}.transform.dense", width, config.hidden_size, "mlm", "mlm", "transform", bias)
-    yield from _norm(f"{name}.transform.LayerNorm", width, "mlm", "mlm", "norm", bias)
+    yield from _norm(f"{name}.transform.LayerNorm", width, "mlm", "mlm", bias)
     yield Parameter(OUTPUT_BIAS, (config.vocab_size,), "mlm", "mlm", "bias")
     if not config.tie_word_embeddings:
         yield Parameter(OUTPUT_TABLE, (config.vocab_size, width), "mlm", "mlm", "output_table")
@@ -155,7 +155,7 @@ def _sop(config):
 def _replaced(config):
     name, width, head = "discriminator_predictions", config.hidden_size, "replaced"
     if config.architecture.replaced_head_adds_first:
-        yield from _norm(f"{name}.LayerNorm", width, head, head, "norm")
+        yield from _norm(f"{name}.LayerNorm", width, head, head)
     yield from _dense(f"{name}.dense", width, width, head, head, "transform")
     yield from _dense(f"{name}.dense_prediction", 1, width, head, head, "score")
 
@@ -169,7 +169,7 @@ def _dense(name, size_out, size_in, part, layer, attribute, bias=True):
         yield Parameter(f"{name}.bias", (size_out,), part, layer, f"{attribute}.bias")
 
 
-def _norm(name, size, part, layer, attribute, bias=True):
-    yield Parameter(f"{name}.weight", (size,), part, layer, f"{attribute}.gamma")
+def _norm(name, size, part, layer, bias=True):
+    yield Parameter(f"{name}.weight", (size,), part, layer, "norm.gamma")
     if bias:
-        yield Parameter(f"{name}.bias", (size,), part, layer, f"{attribute}.beta")
+        yield Parameter(f"{name}.bias", (size,), part, layer, "norm.beta")

@@ -87,12 +87,12 @@ def table_of(model):
     return named_variables(model)[name]
 
 
-def train_rows(model, tokenizer, corpus, first, updates=UPDATES, batch=BATCH, rate=RATE, say=print):
+def train_rows(model, tokenizer, corpus, first, updates=UPDATES, batch=BATCH, say=print):
     """Trains the rows of the position table from `first` on, and nothing else, on masked words in full sequences.
 
     Args:
         model: a `BertModel` with the MLM head. tokenizer, corpus: as `Feed` takes them. first: int.
-        updates, batch: ints. Updates, and sequences of one. rate: float. The highest learning rate.
+        updates, batch: ints. Updates, and sequences of one.
         say: callable that is passed a line of progress.
     """
     import keras
@@ -115,7 +115,7 @@ def train_rows(model, tokenizer, corpus, first, updates=UPDATES, batch=BATCH, ra
     apply_precision(network, precision)
     if can_fuse(precision, None, False):
         fuse(network)
-    optimizer = make_optimizer(network.trainable_variables, rate, updates, updates // 20, weight_decay=0)
+    optimizer = make_optimizer(network.trainable_variables, RATE, updates, updates // 20, weight_decay=0)
     step = Step(network, objective, optimizer)
     feed = Feed(corpus, tokenizer, batch, table.shape[0], MaskSettings(rate=0.2), objective="mlm")
     for number, (examples, _) in zip(range(1, updates + 1), feed):

@@ -28,14 +28,15 @@ def with_top_k(answers, top_k):
     return [dataclasses.replace(answer, predictions=answer.predictions[:top_k]) for answer in answers]
 
 
-def class_card(now, was, most=10):
+def class_card(now, was):
     """A card of the class probabilities before and after a change of the model or its input.
+
+    It has the ten classes with the highest probability, before or after.
 
     Args:
         now, was: dicts from each class to its probability, after and before.
-        most: the largest number of classes on the card; those with the highest probability, before or after.
     """
-    likeliest = sorted(now, key=lambda label: -max(now[label], was[label]))[:most]
+    likeliest = sorted(now, key=lambda label: -max(now[label], was[label]))[:10]
     return {
         "position": 0,
         "title": "The class",

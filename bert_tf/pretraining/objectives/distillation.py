@@ -17,7 +17,7 @@ from bert_tf.model_outputs import INPUTS, PER_LAYER
 from bert_tf.models import BertModel, named_variables, view
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from bert_tf.models import BertModel
     from bert_tf.pretraining.objectives.masked_lm import MaskedLM
@@ -54,15 +54,12 @@ def alternate_layers(teacher_layers: int, student_layers: int) -> tuple[int, ...
 STUDENT_TYPES = {"bert": ("distilbert",)}
 
 
-def build_student(
-    teacher: BertModel, layers: int, heads: Collection[str] | None = None, model_type: str | None = None
-) -> BertModel:
-    """A `BertModel` with the hidden size and some of the layers of the teacher.
+def build_student(teacher: BertModel, layers: int, model_type: str | None = None) -> BertModel:
+    """A `BertModel` with the hidden size, the heads and some of the layers of the teacher.
 
     Args:
         teacher: a `BertModel`.
         layers: int. The number of layers of the student.
-        heads: set of str. The heads of the student; None for those of the teacher.
         model_type: str. The model type of the student; None for that of the teacher. A "distilbert" of a "bert" has no
             pooler and no segment embeddings; the embedding of the first segment is added to its position embeddings.
 
@@ -72,7 +69,7 @@ def build_student(
     """
     config = _student_config(teacher.bert_config, layers, model_type)
     taken = alternate_layers(teacher.bert_config.num_hidden_layers, layers)
-    heads = teacher.bert_heads & set(config.architecture.heads) if heads is None else heads
+    heads = teacher.bert_heads & set(config.architecture.heads)
     outputs = [f"{head}_logits" for head in sorted(heads) if head != "pooler"] or ["sequence_output"]
     student = BertModel(config, outputs, heads, name="student")
     teacher_variables, groups = named_variables(teacher), teacher.bert_config.layer_groups
