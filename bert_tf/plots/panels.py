@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.attention.pooled_maps import block_starts
-from bert_tf.plots.theme import CATEGORIES, colourscale, escape, unique_labels
+from bert_tf.plots.theme import CATEGORIES, COLOUR_BAR, colourscale, escape, unique_labels
 
 _MOST = 128  # rows and columns of a map; more tokens are pooled into blocks by their maximum
 
@@ -25,7 +25,7 @@ def value_map(values: np.ndarray, columns: Sequence[str], rows: Sequence[str], d
         x=columns,
         y=rows,
         colorscale=colourscale(dark),
-        colorbar={"thickness": 8, "outlinewidth": 0},
+        colorbar=COLOUR_BAR,
         hovertemplate=f"{hover}<extra></extra>",
     )
 

@@ -7,7 +7,7 @@ yellow, can be distinguished by every kind of colour vision; the scale for dark 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ _HEADS = {
 }
 MAX_HEADS = 6
 
+#: A legend in one line above the plot.
+LEGEND_ABOVE = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
+#: The colour bar of a heatmap or of points.
+COLOUR_BAR = {"thickness": 8, "outlinewidth": 0}
+
 #: The parts of a Plotly template that these figures use; those with three dimensions use "scene" too.
 _LAYOUT = ("xaxis", "yaxis", "title", "hovermode", "hoverlabel", "coloraxis", "autotypenumbers")
 _KINDS = frozenset({"bar", "histogram", "scatter", "scatter3d"})
@@ -43,7 +48,11 @@ def ramp(dark: bool = False) -> list[str]:
 
 def colourscale(dark: bool = False) -> list[list]:
     """The colour scale as a Plotly ``colorscale``, pairs of a share and a colour."""
-    stops = ramp(dark)
+    return evenly_spaced(ramp(dark))
+
+
+def evenly_spaced(stops: Sequence[str]) -> list[list]:
+    """Colours as a Plotly ``colorscale`` with the same distance between any two neighbours."""
     return [[index / (len(stops) - 1), colour] for index, colour in enumerate(stops)]
 
 

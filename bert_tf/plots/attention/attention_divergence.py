@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import apply_theme, colourscale
+from bert_tf.plots.theme import COLOUR_BAR, apply_theme, colourscale
 
 if TYPE_CHECKING:
     from bert_tf.explain.attention.attention_divergence import AttentionDivergence
@@ -29,7 +29,7 @@ def divergence_map(divergence: AttentionDivergence, dark: bool = False) -> go.Fi
             colorscale=colourscale(dark),
             zmin=0,
             hovertemplate="layer %{y}, head %{x}: %{z:.4f} bits<extra></extra>",
-            colorbar={"thickness": 8, "outlinewidth": 0, "title": {"text": "bits"}},
+            colorbar={**COLOUR_BAR, "title": {"text": "bits"}},
             xgap=2,
             ygap=2,
         )

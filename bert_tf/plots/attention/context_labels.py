@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
+from bert_tf.plots.theme import CATEGORIES, LEGEND_ABOVE, apply_theme, escape
 
 if TYPE_CHECKING:
     from bert_tf.explain.attention.context_labels import ContextCounts
 
 _FAR = 5  # tokens; all larger distances share one bar
-_LEGEND = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
+_LEGEND = {**LEGEND_ABOVE, "traceorder": "normal"}
 
 
 def paired_bars(at_contexts: dict[str, int], at_attended: dict[str, int], dark: bool = False) -> go.Figure:

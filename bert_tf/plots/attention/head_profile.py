@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.representations.vectors import points
-from bert_tf.plots.theme import apply_theme, colourscale, escape
+from bert_tf.plots.theme import COLOUR_BAR, apply_theme, colourscale, escape
 
 if TYPE_CHECKING:
     from bert_tf.explain.attention.head_profile import HeadProfile
@@ -46,7 +46,7 @@ def measure_map(values: np.ndarray, name: str, dark: bool = False) -> go.Figure:
             y=[str(layer + 1) for layer in range(layers)],
             colorscale=colourscale(dark),
             texttemplate="%{z:.2f}" if heads <= 16 else None,
-            colorbar={"thickness": 8, "outlinewidth": 0},
+            colorbar=COLOUR_BAR,
             hovertemplate="layer %{y}, head %{x}: %{z:.3f}<extra></extra>",
         )
     )

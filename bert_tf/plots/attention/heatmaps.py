@@ -13,12 +13,12 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.attention.pooled_maps import Selection, block_starts, pooled, tiles
-from bert_tf.plots.theme import apply_theme, colourscale, escape, unique_labels
+from bert_tf.plots.theme import COLOUR_BAR, apply_theme, colourscale, escape, unique_labels
 
 if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
 
-_SCALE = {"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4}
+_SCALE = {**COLOUR_BAR, "len": 0.9, "tickformat": ".2f", "xpad": 4}
 _LABEL = 12  # pixels of an axis for one label
 _AROUND = 90  # pixels of a figure's height for the labels on top
 

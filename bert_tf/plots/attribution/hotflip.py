@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from bert_tf.plots.ranked_bars import ranked_bars
-from bert_tf.plots.theme import CATEGORIES, apply_theme
+from bert_tf.plots.theme import CATEGORIES, LEGEND_ABOVE, apply_theme
 
 if TYPE_CHECKING:
     from bert_tf.explain.attribution.hotflip import HotFlip
@@ -40,6 +40,6 @@ def flip_bars(hotflip: HotFlip, dark: bool = False) -> go.Figure:
         hovertemplate=hover,
     )
     figure.add_trace(estimated)
-    figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
+    figure.layout.legend = {**LEGEND_ABOVE, "traceorder": "normal"}
     figure.layout.showlegend, figure.layout.barmode = True, "group"
     return apply_theme(figure, dark, height=130 + 32 * len(measured.y))

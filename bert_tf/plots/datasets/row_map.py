@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.representations.vectors import component_titles, name_axes, wrapped
-from bert_tf.plots.theme import apply_theme, escape, head_colours, ramp
+from bert_tf.plots.theme import COLOUR_BAR, LEGEND_ABOVE, apply_theme, escape, evenly_spaced, head_colours, ramp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +139,7 @@ def row_scatter(
     rings = [(chosen, 21, 3.0)] if chosen is not None else []
     for index, size, width in rings + [(neighbour, 17, 1.5) for neighbour in near]:
         figure.add_trace(_ring(coordinates[index], size, width, dark))
-    figure.update_layout(showlegend=not numbers, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
+    figure.update_layout(showlegend=not numbers, legend=LEGEND_ABOVE)
     name_axes(figure, axes, space)
     return apply_theme(figure, dark, 460)
 
@@ -160,10 +160,9 @@ def _scale(name, values, all_values, dark):
         "color": [_scaled(name, value) for value in values],
         "cmin": low,
         "cmax": high if high > low else low + 1,
-        "colorscale": [[index / (len(stops) - 1), colour] for index, colour in enumerate(stops)],
+        "colorscale": evenly_spaced(stops),
         "colorbar": {
-            "thickness": 8,
-            "outlinewidth": 0,
+            **COLOUR_BAR,
             "title": {"text": TITLES[name]},
             "tickvals": [low, high] if high > low else [low],
             "ticktext": ends if high > low else ends[:1],

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.panels import answer_panels, value_map
 from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
-from bert_tf.plots.theme import CATEGORIES, apply_theme, unique_labels
+from bert_tf.plots.theme import CATEGORIES, COLOUR_BAR, apply_theme, unique_labels
 
 if TYPE_CHECKING:
     from bert_tf.explain.interventions.ablation_effects import AblationEffect, AblationSweep, ScoreDrops
@@ -162,8 +162,7 @@ def effects_map(
             zmax=1,
             hovertemplate="layer %{y}, %{x}: %{customdata:.4f} " + unit + "<extra></extra>",
             colorbar={
-                "thickness": 8,
-                "outlinewidth": 0,
+                **COLOUR_BAR,
                 "tickvals": [-1, 0, 1],
                 "ticktext": ["against", "none", "for"],
             },

@@ -15,7 +15,7 @@ from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.interventions.ablation import counted, effects_map, part_names
 from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
 from bert_tf.plots.representations.logit_lens import state_names
-from bert_tf.plots.theme import apply_theme, escape
+from bert_tf.plots.theme import COLOUR_BAR, apply_theme, escape
 
 if TYPE_CHECKING:
     from bert_tf.explain.interventions.patching import PatchingResult
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_HEIGHT = 1400  # of a figure, in pixels
 _LABEL = 15  # the height of a label, in pixels
-_COLOUR_BAR = {"thickness": 8, "outlinewidth": 0, "tickformat": ".0%", "tickvals": [-1, -0.5, 0, 0.5, 1]}
+_COLOUR_BAR = {**COLOUR_BAR, "tickformat": ".0%", "tickvals": [-1, -0.5, 0, 0.5, 1]}
 #: Component -> (title of the axis of columns, name of a column in a hover text).
 _AXES = {
     "hidden_state": ("after layer", "after layer %{x}"),

@@ -14,7 +14,7 @@ from bert_tf.plots.attention.heatmaps import heatmap
 from bert_tf.plots.attention.pooled_maps import Selection
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.ranked_bars import ranked_bars
-from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
+from bert_tf.plots.theme import CATEGORIES, LEGEND_ABOVE, apply_theme, escape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ def sizes(rows: Sequence[tuple[str, dict[str, int]]], dark: bool = False) -> go.
             )
         )
     # The legend stays above the bars when it takes several lines on a narrow page.
-    legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
+    legend = {**LEGEND_ABOVE, "traceorder": "normal"}
     figure.layout.barmode, figure.layout.legend = "stack", legend
     figure.layout.yaxis = dict(autorange="reversed", type="category")
     figure.layout.xaxis = dict(title="parameters", tickformat="~s")

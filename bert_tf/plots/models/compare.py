@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from bert_tf.plots.attention.heatmaps import label_step
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.representations.logit_lens import state_names
-from bert_tf.plots.theme import apply_theme, colourscale, escape, head_colours, unique_labels
+from bert_tf.plots.theme import COLOUR_BAR, LEGEND_ABOVE, apply_theme, colourscale, escape, head_colours, unique_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ def depth_profile(profiles: dict[str, np.ndarray], name: str, dark: bool = False
         )
     figure.layout.xaxis = dict(title="relative depth", tickformat=".0%", range=[0, 1.04])
     figure.layout.yaxis = dict(title=name, rangemode="tozero")
-    figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
+    figure.layout.legend = LEGEND_ABOVE
     return apply_theme(figure, dark, height=300)
 
 
@@ -72,7 +72,7 @@ def similarity_map(values: np.ndarray, name_a: str, name_b: str, dark: bool = Fa
             colorscale=colourscale(dark),
             hoverongaps=False,
             hovertemplate="layer %{y} and layer %{x}<br>" + measure + " %{z:.3f}<extra></extra>",
-            colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".1f", "xpad": 4},
+            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": ".1f", "xpad": 4},
         )
     )
     common = {"type": "category", "showgrid": False, "ticks": ""}
@@ -111,7 +111,7 @@ def answers_by_depth(curves: dict[str, np.ndarray], dark: bool = False) -> go.Fi
         )
     figure.layout.xaxis = dict(title="relative depth", tickformat=".0%", range=[-0.03, 1.04])
     figure.layout.yaxis = dict(title="probability", tickformat=".0%", range=[0, 1.04])
-    figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
+    figure.layout.legend = LEGEND_ABOVE
     return apply_theme(figure, dark, height=420)
 
 
@@ -134,7 +134,7 @@ def difference_map(values: np.ndarray, tokens: Sequence[str], dark: bool = False
             zmax=limit,
             colorscale=diverging_scale(dark),
             hovertemplate="from %{y} to %{x}<br>%{z:+.3f}<extra></extra>",
-            colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": "+.2f", "xpad": 4},
+            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": "+.2f", "xpad": 4},
         )
     )
     labelled = names[:: label_step(len(names), height)]

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.ranked_bars import ranked_bars
-from bert_tf.plots.theme import apply_theme, colourscale, escape
+from bert_tf.plots.theme import COLOUR_BAR, apply_theme, colourscale, escape
 
 if TYPE_CHECKING:
     from bert_tf.explain.representations.factors import Factors, FactorUnits
@@ -61,8 +61,7 @@ def factor_map(
             colorscale=colourscale(dark),
             hovertemplate="factor %{y}, %{customdata[0]}: %{customdata[1]:.2f}<extra></extra>",
             colorbar={
-                "thickness": 8,
-                "outlinewidth": 0,
+                **COLOUR_BAR,
                 "tickvals": [0, 1],
                 "ticktext": ["0", "its strongest"],
             },

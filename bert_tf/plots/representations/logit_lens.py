@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.representations.vectors import curves
-from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape
+from bert_tf.plots.theme import CATEGORIES, COLOUR_BAR, apply_theme, colourscale, escape
 
 if TYPE_CHECKING:
     from bert_tf.explain.representations.logit_lens import ClassLogitLens, LogitLens
@@ -45,7 +45,7 @@ def lens_map(lens: LogitLens, dark: bool = False) -> go.Figure:
             zmin=0,
             zmax=1,
             colorscale=colourscale(dark),
-            colorbar={"thickness": 8, "outlinewidth": 0, "tickformat": ".0%"},
+            colorbar={**COLOUR_BAR, "tickformat": ".0%"},
             hovertemplate="%{customdata}, after layer %{x}<br>%{text} %{z:.1%}<extra></extra>",
         )
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from bert_tf.plots.representations.vectors import cosine_map, wrapped
-from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
+from bert_tf.plots.theme import CATEGORIES, LEGEND_ABOVE, apply_theme, escape
 
 if TYPE_CHECKING:
     from bert_tf.explain.representations.sentence_similarity import SentenceSimilarity
@@ -51,7 +51,7 @@ def nearest_texts(result: SentenceSimilarity, dark: bool = False) -> go.Figure:
         )
     figure.layout.yaxis = dict(autorange="reversed", tickvals=ticks, ticktext=labels, showgrid=False)
     figure.layout.xaxis = dict(title="cosine")
-    figure.update_layout(bargap=0.25, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
+    figure.update_layout(bargap=0.25, legend=LEGEND_ABOVE)
     return apply_theme(figure, dark, height=150 + 26 * len(ticks))
 
 

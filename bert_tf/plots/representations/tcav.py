@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from bert_tf.plots.ranked_bars import ranked_bars
 from bert_tf.plots.representations.logit_lens import state_names
-from bert_tf.plots.theme import apply_theme, head_colours
+from bert_tf.plots.theme import LEGEND_ABOVE, apply_theme, head_colours
 
 if TYPE_CHECKING:
     from bert_tf.explain.representations.tcav import ConceptSlopes, ConceptTest
@@ -44,7 +44,6 @@ def concept_figure(
     is_significant: np.ndarray,
     title: str,
     dark: bool = False,
-    height: int = 340,
 ) -> go.Figure:
     """Mean shares after each layer for a concept's runs and for random directions; error bars: standard deviations.
 
@@ -53,7 +52,6 @@ def concept_figure(
         is_significant: np.ndarray. bool [L+1], the layers whose marker for the concept is filled.
         title: str. The name of the shares.
         dark: bool. Whether the page is dark.
-        height: int. In pixels.
     """
     figure, names = go.Figure(), state_names(len(scores))
     for index, (name, runs, symbol) in enumerate(
@@ -75,5 +73,5 @@ def concept_figure(
         )
     figure.layout.xaxis = dict(title="after layer", type="category", showgrid=False)
     figure.layout.yaxis = dict(title=title, tickformat=".0%", range=[-0.04, 1.04])
-    figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
-    return apply_theme(figure, dark, height)
+    figure.layout.legend = LEGEND_ABOVE
+    return apply_theme(figure, dark, 340)

@@ -13,7 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, head_colours
+from bert_tf.plots.theme import CATEGORIES, COLOUR_BAR, LEGEND_ABOVE, apply_theme, colourscale, escape, head_colours
 
 if TYPE_CHECKING:
     from bert_tf.explain.representations.input_embeddings import EmbeddingParts, PositionSimilarity
@@ -56,9 +56,7 @@ def part_shares(
         showgrid=False,
     )
     figure.layout.xaxis = dict(tickformat=".0%", title="share of the sum's length")
-    figure.update_layout(
-        barmode="relative", bargap=0.25, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
-    )
+    figure.update_layout(barmode="relative", bargap=0.25, legend=LEGEND_ABOVE)
     return apply_theme(figure, dark, height=130 + 24 * len(tokens))
 
 
@@ -126,7 +124,7 @@ def cosine_map(
             if count <= 40
             else None,
             hovertemplate=("%{customdata}" if count <= 40 else "%{y} and %{x}") + "<br>cosine %{z:.3f}<extra></extra>",
-            colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4},
+            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": ".2f", "xpad": 4},
         )
     )
     every = max(1, -(-count // 40))
@@ -159,7 +157,7 @@ def position_map(values: np.ndarray, step: int, dark: bool = False) -> go.Figure
             zmax=1,
             colorscale=diverging_scale(dark),
             hovertemplate="positions %{y} and %{x}<br>cosine %{z:.3f}<extra></extra>",
-            colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".1f", "xpad": 4},
+            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": ".1f", "xpad": 4},
         )
     )
     figure.layout.yaxis = dict(autorange="reversed", title="position", showgrid=False, ticks="")
@@ -193,7 +191,7 @@ def nearest_map(
             zmin=0,
             zmax=1,
             colorscale=colourscale(dark),
-            colorbar={"thickness": 8, "outlinewidth": 0},
+            colorbar=COLOUR_BAR,
             hovertemplate="%{x}: %{text}, cosine %{z:.3f}<extra></extra>",
         )
     )
@@ -240,7 +238,7 @@ def curves(
     figure.layout.xaxis = dict(title=axis, showgrid=False)
     figure.layout.yaxis = dict(title=title, **({"tickformat": ".0%", "range": [0, 1.04]} if percent else {}))
     figure.layout.showlegend = len(values) > 1
-    figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
+    figure.layout.legend = LEGEND_ABOVE
     return apply_theme(figure, dark, height=height)
 
 
@@ -289,9 +287,7 @@ def points(
             "hovertemplate": "%{text}<extra></extra>",
         }
         figure.add_trace(go.Scatter3d(**position, **common) if space else go.Scatter(**position, **common))
-    figure.update_layout(
-        showlegend=groups is not None, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
-    )
+    figure.update_layout(showlegend=groups is not None, legend=LEGEND_ABOVE)
     name_axes(figure, axes, space)
     return apply_theme(figure, dark, height)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import apply_theme, head_colours
+from bert_tf.plots.theme import LEGEND_ABOVE, apply_theme, head_colours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,5 +38,5 @@ def accuracy_by_position(reports: Sequence[dict[str, Any]], dark: bool = False, 
     figure.layout.xaxis = {"title": "place in the sequence", "rangemode": "tozero"}
     figure.layout.yaxis = {"title": "top 1", "tickformat": ".0%", "rangemode": "tozero"}
     figure.layout.showlegend = len(reports) > 1
-    figure.layout.legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+    figure.layout.legend = {**LEGEND_ABOVE, "y": 1.02}
     return apply_theme(figure, dark, height)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import apply_theme, escape, head_colours
+from bert_tf.plots.theme import LEGEND_ABOVE, apply_theme, escape, head_colours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def curves(run: Run, panel: str, dark: bool = False, height: int = 250) -> go.Fi
     figure.layout.xaxis = dict(title="step", tickformat="~s", rangemode="tozero")
     figure.layout.yaxis = dict(tickformat=number_format, rangemode="tozero", nticks=6)
     figure.layout.showlegend = len(figure.data) > 1
-    figure.layout.legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+    figure.layout.legend = {**LEGEND_ABOVE, "y": 1.02}
     apply_theme(figure, dark, height).layout.margin.t = 10
     return figure
 
@@ -168,6 +168,6 @@ def answer_trajectory(
         showlegend=True,
         margin={"t": 10},
         hovermode="x unified",
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        legend={**LEGEND_ABOVE, "y": 1.02},
     )
     return figure
