@@ -110,8 +110,7 @@ def _why_no_text(tokenizer):
         return f"tensorflow-text has no tokenizer that cuts text as this model's {type(tokenizer).__name__} does."
     if tokenizer.pipeline is not None:
         return "tensorflow-text cuts text as BERT does; this model's tokenizer.json cuts it otherwise or adds tokens."
-    strips_accents = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
-    if strips_accents != tokenizer.lower_case:
+    if tokenizer.strips_accents != tokenizer.lower_case:
         return "tensorflow-text removes capital letters and accents only together; this model's tokenizer removes one."
     if not tokenizer.tokenize_chinese_chars:
         return "tensorflow-text always splits Chinese characters; this model's tokenizer does not."

@@ -76,7 +76,7 @@ class Encoding:
 
 # The attributes that decide how text is cut and packed, besides `cut_signature`.
 _DECIDING = (
-    *("vocab", "special_tokens", "pipeline", "lower_case", "_drops_marks", "tokenize_chinese_chars"),
+    *("vocab", "special_tokens", "pipeline", "lower_case", "strips_accents", "tokenize_chinese_chars"),
     *("separators_between", "second_segment"),
 )
 

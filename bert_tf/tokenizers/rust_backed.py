@@ -62,7 +62,7 @@ class RustBackedTokenizer(BaseTokenizer):
         self._special_tokens = special_tokens
         # Not in all settings: a token may have such a name too.
         steps = "" if rust.normalizer is None else rust.normalizer.__getstate__().decode()
-        self._drops_marks = '"type":"StripAccents"' in steps
+        self.strips_accents = '"type":"StripAccents"' in steps
         self.lower_case = '"type":"Lowercase"' in steps
         self._set_up(rust, readable, special_tokens)
 

@@ -73,7 +73,7 @@ class SentencePieceTokenizer(RustBackedTokenizer):
         return _rust_from_proto(proto, vocabulary, tokens, steps, pair)
 
     def _further_settings(self):
-        stated = {"do_lower_case": (self.lower_case, True), "keep_accents": (not self._drops_marks, False)}
+        stated = {"do_lower_case": (self.lower_case, True), "keep_accents": (not self.strips_accents, False)}
         is_alberts = self.transformers_class == SentencePieceTokenizer.transformers_class
         return {name: value for name, (value, default) in stated.items() if is_alberts and value != default}
 

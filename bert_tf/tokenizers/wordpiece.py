@@ -74,7 +74,8 @@ class Tokenizer(BaseTokenizer):
         self.lower_case = vocabularies.guess_lower_case(vocab) if lower_case is None else bool(lower_case)
         self.strip_accents = strip_accents
         self.tokenize_chinese_chars = tokenize_chinese_chars
-        self._drops_marks = self.lower_case if strip_accents is None else strip_accents
+        #: Whether accents are dropped: `strip_accents`, or what it is by default.
+        self.strips_accents = self.lower_case if strip_accents is None else strip_accents
         self.pipeline = pipeline
         if pipeline is None and tuple(special_tokens) == vocabularies.SPECIAL_TOKENS:
             self._set_up(self._build_rust(vocab), vocab, special_tokens, self._fast_options(vocab))
@@ -102,7 +103,7 @@ class Tokenizer(BaseTokenizer):
         # FastBertTokenizer has one option for lower-casing and accents together, always splits CJK, and would
         # match a token that contains a space across two words.
         has_spaces = any(token.split() != [token] for token in vocab)
-        if has_spaces or self._drops_marks != self.lower_case or not self.tokenize_chinese_chars:
+        if has_spaces or self.strips_accents != self.lower_case or not self.tokenize_chinese_chars:
             return None
         return {"vocab": list(vocab), "lower_case_nfd_strip_accents": self.lower_case}
 
@@ -188,7 +189,7 @@ class Tokenizer(BaseTokenizer):
         check_text(text)
         encoding = self._rust.encode(text, add_special_tokens=False)
         offsets = encoding.offsets
-        if offsets and self._drops_marks and not text.isascii():
+        if offsets and self.strips_accents and not text.isascii():
             offsets = extend_over_combining_marks(text, offsets)
         return Tokens(
             ids=np.array(encoding.ids, dtype=np.int32),

@@ -268,13 +268,12 @@ def _backbone_json(config):
 
 
 def _tokenizer_json(tokenizer):
-    strip = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
     settings = {
         "config_file": "tokenizer.json",
         "vocabulary": None,
         "sequence_length": None,
         "lowercase": tokenizer.lower_case,
-        "strip_accents": strip,
+        "strip_accents": tokenizer.strips_accents,
         "split": True,
         "suffix_indicator": "##",
         "oov_token": "[UNK]",

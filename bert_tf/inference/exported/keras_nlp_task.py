@@ -189,11 +189,10 @@ def _tokenizer(bert):
     tokenizer, theirs = bert.tokenizer, _tokenizer_class(bert, "WordPieceTokenizer")
     if theirs is None or not isinstance(tokenizer, Tokenizer) or tokenizer.pipeline is not None:
         return None
-    strip = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
     return theirs(
         vocabulary=list(tokenizer.vocab[: tokenizer.token_count]),
         lowercase=tokenizer.lower_case,
-        strip_accents=strip,
+        strip_accents=tokenizer.strips_accents,
         special_tokens_in_strings=True,
     )
 
