@@ -82,15 +82,14 @@ def open_google(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, d
             "each size)."
         )
     config = BertConfig.from_json(settings)
-    heads = _heads_of_settings(config.architecture, read_json(settings).get("architectures", ()))
-    pairs, others = config.architecture.google_names[heads], config.architecture.google_others.get(heads, ())
+    heads, pairs, canonical_names = _names_of_settings(config, settings)
+    others = config.architecture.google_others.get(heads, ())
     try:
         reader = tf.train.load_checkpoint(str(prefix))
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{prefix}.index is not a complete checkpoint index ({error}).") from error
     _check_data_files(prefix, sum(_bytes(shapes[name], dtypes[name]) for name in shapes))
-    canonical_names = {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
     tensors = {}
     for name in shapes:
         if not _TRAINING_STATE.search(name) and not name.startswith(others):
@@ -114,9 +113,7 @@ def google_heads(folder: Path, config: BertConfig) -> frozenset[str] | None:
     settings = next(path for name in (*GOOGLE_SETTINGS, "config.json") if (path := folder / name).is_file())
     if not config.architecture.google_names:
         return None
-    heads = _heads_of_settings(config.architecture, read_json(settings).get("architectures", ()))
-    pairs = config.architecture.google_names[heads]
-    canonical_names = {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
+    _, _, canonical_names = _names_of_settings(config, settings)
     try:
         names = list(_index_names(Path(f"{find_prefix(folder)}.index").read_bytes()))
     except (IndexError, ValueError):
@@ -177,8 +174,10 @@ class _Varints:
             shift += 7
 
 
-def _heads_of_settings(architecture, architectures):
-    """The heads of the model that the settings describe; a checkpoint can hold two models (ELECTRA's)."""
+def _names_of_settings(config, settings):
+    """(heads, google_names of the architecture, dict Google's name -> canonical name) of the model that the settings
+    file describes; a checkpoint can hold two models (ELECTRA's)."""
+    architecture, architectures = config.architecture, read_json(settings).get("architectures", ())
     head_sets = list(architecture.google_names)
     if not head_sets:
         raise CheckpointError(f"{architecture.title} has no TensorFlow checkpoints; use its safetensors.")
@@ -186,7 +185,10 @@ def _heads_of_settings(architecture, architectures):
         raise CheckpointError(
             f"architectures must be a list of class names in the settings, not {architectures!r:.60}."
         )
-    return next((heads for heads in head_sets if architecture.transformers_class(heads) in architectures), head_sets[0])
+    named = (heads for heads in head_sets if architecture.transformers_class(heads) in architectures)
+    heads = next(named, head_sets[0])
+    pairs = architecture.google_names[heads]
+    return heads, pairs, {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
 
 
 def _bytes(shape, dtype):
