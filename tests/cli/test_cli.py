@@ -214,7 +214,9 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
     "argv, sentence",
     [
         ([], "required: COMMAND"),
-        (["fly"], "invalid choice: 'fly'"),
+        (["fly"], "invalid choice: 'fly' .choose from 'explore'"),
+        (["predct", "the [MASK]"], r"invalid choice: 'predct'\. Did you mean predict\? .see"),
+        (["predict", "the [MASK]", "--topk=3"], r"arguments: --topk=3\. Did you mean --top-k\? .see"),
         (["predict"], "Give a text"),
         (["predict", "--mask", "cat", "the cat"], "Put it before --mask"),
         (["predict", "--target", "cat", "the [MASK]"], "Put it before --target"),

@@ -318,6 +318,7 @@ def test_lines_for_a_person(say, arguments, expected):
     [
         ([], "required: ANALYSIS"),
         (["magic", "a"], "invalid choice: 'magic'"),
+        (["counterfactuals", "a"], "'counterfactuals'. Did you mean counterfactual?"),
         (["lens", " "], "text_a is empty"),
         (["lens", "the [MASK]", "--top-k", "0"], "top_k must be"),
         (["lens", "the cat"], "no position to look at"),
