@@ -503,6 +503,8 @@ def test_task_models_are_listed_with_their_task(capsys):
     assert tasks["bert-base-cased-embedded"] is None
     assert main(["info", "sentiment-base-cased"]) == 0
     assert re.search(r"^heads +classify$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["info", "entities-base-cased"]) == 0
+    assert re.search(r"^architectures +\['BertForTokenClassification'\]$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_info_describes_a_folder_of_any_place_and_name(tmp_path, tiny_folder, capsys):
