@@ -395,6 +395,13 @@ def test_a_text_that_is_cut_is_reported(capsys, tiny_folder):
     assert "Cut off at the end: 174 tokens of text A, 0 of text B." in capsys.readouterr().err
 
 
+def test_a_csv_cell_is_written_as_it_is(capsys, tmp_path, tiny_folder):
+    path = tmp_path / "rows.txt"
+    path.write_text("=cat sat\n", encoding="utf-8")
+    assert main(["explain", "dataset", "--input", str(path), "--csv", "-", "--model", str(tiny_folder)]) == 0
+    assert ",=cat sat," in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("option", ["--csv", "--html"])
 def test_the_texts_are_not_overwritten_with_the_result(capsys, tmp_path, tiny_folder, option):
     path = tmp_path / "rows.txt"
