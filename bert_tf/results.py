@@ -126,6 +126,8 @@ def frame(columns: dict[str, Any] | list[dict[str, Any]]) -> pandas.DataFrame:
 
 def frame_text(table: pandas.DataFrame) -> str:
     """A pandas table as lines for a terminal: at most its first 60 rows."""
+    if table.empty:
+        return "The table has no rows."
     text = _shown(table).to_string(
         index=False, na_rep="-", float_format="{:.4g}".format, max_colwidth=_SHOWN_CHARACTERS
     )
@@ -134,9 +136,9 @@ def frame_text(table: pandas.DataFrame) -> str:
 
 
 def _shown(table):
-    """The first rows of a table, in which pandas finds all gaps: those of Int64 it would write as "<NA>"."""
+    """The first rows of a table, in which pandas finds all gaps: it would write "<NA>" in Int64, "None" in objects."""
     shown = table.head(_SHOWN_ROWS).copy()
-    for name in shown.select_dtypes("Int64"):
+    for name in shown.select_dtypes(["Int64", "object"]):
         shown[name] = shown[name].astype(object).where(shown[name].notna(), math.nan)
     return shown
 

@@ -40,13 +40,18 @@ def test_whole_numbers_with_gaps_are_written_as_whole_numbers(gap):
     table = frame({"rank": [3, gap, np.int64(12)], "score": [3.0, gap, 12.0], "none": [gap] * 3})
     assert table.to_csv(index=False) == "rank,score,none\n3,3.0,\n,,\n12,12.0,\n"
     assert frame([{"rank": 3}, {"row": 1}]).to_csv(index=False) == "rank,row\n3,\n,1\n"
-    assert frame_text(table).splitlines()[2].split()[:2] == ["-", "-"]
+    assert frame_text(table).splitlines()[2].split() == ["-", "-", "-"]
+    assert frame_text(frame({"word": ["cat", gap]})).splitlines()[2].split() == ["-"]
 
     class Ranks(Result):
         def to_frame(self):
             return table
 
     assert "NA" not in Ranks()._repr_html_() and "<td>3</td>" in Ranks()._repr_html_()
+
+
+def test_a_table_without_rows_is_shown_as_a_sentence():
+    assert frame_text(frame({"rank": [], "score": []})) == "The table has no rows."
 
 
 def test_a_figure_is_found_by_name_and_drawn_when_asked_for():

@@ -6,6 +6,7 @@ training that saved its state because a signal stopped it before its end.
 """
 
 import argparse
+import difflib
 import io
 import os
 import sys
@@ -77,17 +78,31 @@ class _StandardError:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Prints an error in one line, without the usage that `argparse` prints above it."""
+    """Prints an error in one line, without the usage that `argparse` prints above it, and names what is similar."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As `argparse`, but the parser of a command refuses an unknown option itself, and so names its own help."""
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown and self._subparsers is None:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            flag = next((text.partition("=")[0] for text in unknown if text.startswith("--")), "")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{_did_you_mean(flag, self._option_string_actions)}")
         return namespace, unknown
+
+    def _check_value(self, action, value):
+        """As `argparse`, but a value that is similar to a choice gets that choice, not the list of all."""
+        hint = _did_you_mean(value, action.choices or ())
+        if hint and value not in action.choices:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _did_you_mean(text, names):
+    """The end of an error message: the names that are similar to a wrong one; "" if there is none."""
+    near = difflib.get_close_matches(str(text), map(str, names), n=2, cutoff=0.8)
+    return f". Did you mean {' or '.join(near)}?" if near else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

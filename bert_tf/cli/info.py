@@ -5,6 +5,7 @@ import json
 
 from bert_tf.cli.models import as_json, heads, path_of, where
 from bert_tf.cli.shared.render import size, table
+from bert_tf.files import read_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.checkpoints.library import describe
 
     model = describe(args.name)
-    settings = model.config.to_hf_dict() if model.config else {}
+    settings = _settings(model)
     if args.json:
         print(json.dumps({**as_json(model), "config": settings}, ensure_ascii=False, indent=1))
         return 0
@@ -36,3 +37,16 @@ def run(args: argparse.Namespace) -> int:
         facts.append(("problem", model.problem))
     print("\n".join(table(facts, "<<")))
     return 0
+
+
+def _settings(model):
+    """The settings of config.json; the classes of Transformers are those that the model's own file names."""
+    from bert_tf.checkpoints.library import encoder_folder
+
+    if not model.config:
+        return {}
+    settings = model.config.to_hf_dict()
+    path = model.path and encoder_folder(model.path) / "config.json"
+    if path and path.is_file() and (classes := read_json(path).get("architectures")):
+        settings["architectures"] = classes
+    return settings

@@ -45,6 +45,8 @@ def run_task(args: argparse.Namespace) -> int:
     task = _loaded(args)
     record = {"text_a": args.text_a, "text_b": args.text_b}
     if task.settings.task == "answer":
+        if not (args.text_b or "").strip():
+            raise InputError("This model answers questions: give the passage as the second text.")
         record = {"question": args.text_a, "passage": args.text_b}
     elif task.settings.task == "choose":
         choices = [part.strip() for part in (args.text_b or "").split("|") if part.strip()]

@@ -214,7 +214,9 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
     "argv, sentence",
     [
         ([], "required: COMMAND"),
-        (["fly"], "invalid choice: 'fly'"),
+        (["fly"], "invalid choice: 'fly' .choose from 'explore'"),
+        (["predct", "the [MASK]"], r"invalid choice: 'predct'\. Did you mean predict\? .see"),
+        (["predict", "the [MASK]", "--topk=3"], r"arguments: --topk=3\. Did you mean --top-k\? .see"),
         (["predict"], "Give a text"),
         (["predict", "--mask", "cat", "the cat"], "Put it before --mask"),
         (["predict", "--target", "cat", "the [MASK]"], "Put it before --target"),
@@ -501,6 +503,8 @@ def test_task_models_are_listed_with_their_task(capsys):
     assert tasks["bert-base-cased-embedded"] is None
     assert main(["info", "sentiment-base-cased"]) == 0
     assert re.search(r"^heads +classify$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["info", "entities-base-cased"]) == 0
+    assert re.search(r"^architectures +\['BertForTokenClassification'\]$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_info_describes_a_folder_of_any_place_and_name(tmp_path, tiny_folder, capsys):

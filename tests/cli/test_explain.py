@@ -318,6 +318,7 @@ def test_lines_for_a_person(say, arguments, expected):
     [
         ([], "required: ANALYSIS"),
         (["magic", "a"], "invalid choice: 'magic'"),
+        (["counterfactuals", "a"], "'counterfactuals'. Did you mean counterfactual?"),
         (["lens", " "], "text_a is empty"),
         (["lens", "the [MASK]", "--top-k", "0"], "top_k must be"),
         (["lens", "the cat"], "no position to look at"),
@@ -372,6 +373,33 @@ def test_standard_output_takes_a_file_instead_of_the_lines(say, tmp_path, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["maps.csv", "maps.html"]
     assert main(["explain", "attention", "the [MASK]", "--csv", "-", "--json"]) == 2
     assert "Standard output takes one thing: give only one of --json and --csv -." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "files, sentence",
+    [
+        (["--csv", "FOLDER"], "is a folder: give the name of a file"),
+        (["--html", "FOLDER/none/a.html"], "none/a.html: No such file or directory"),
+        (["--csv", "FOLDER/a", "--html", "FOLDER/./a"], "--csv and --html are the same file"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(capsys, tmp_path, files, sentence):
+    files = [part.replace("FOLDER", str(tmp_path)) for part in files]
+    # No model is looked for: it would be refused too.
+    assert main(["explain", "attention", "the [MASK]", "--model", "no-such-model", *files]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_text_that_is_cut_is_reported(capsys, tiny_folder):
+    assert main(["explain", "attention", "cat " * 300, "--model", str(tiny_folder), "--csv", "-"]) == 0
+    assert "Cut off at the end: 174 tokens of text A, 0 of text B." in capsys.readouterr().err
+
+
+def test_a_csv_cell_is_written_as_it_is(capsys, tmp_path, tiny_folder):
+    path = tmp_path / "rows.txt"
+    path.write_text("=cat sat\n", encoding="utf-8")
+    assert main(["explain", "dataset", "--input", str(path), "--csv", "-", "--model", str(tiny_folder)]) == 0
+    assert ",=cat sat," in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("option", ["--csv", "--html"])

@@ -214,10 +214,10 @@ def test_an_option_without_effect_is_refused(arguments, sentence, tmp_path, caps
 def test_rows_that_are_left_out_are_told_without_a_progress_bar_too(tiny_folder, tmp_path, capsys):
     (tmp_path / "texts.txt").write_text(f"the cat\n{'a' * 2001}\n" + "the dog\n" * 1000)
     command = ["explain", "heads", "--input", str(tmp_path / "texts.txt"), "--model", str(tiny_folder), "--quiet"]
-    cut = "1 of the file's lines are left out. Line 2: It has 2,001 characters"
+    cut = "1 of the file's lines is left out. Line 2: It has 2,001 characters"
     assert main([*command, "--rows", "2"]) == 0
     err = capsys.readouterr().err
     assert cut in err and "are read" not in err.replace("of a text are read", "")
     assert main(command) == 0
     err = capsys.readouterr().err
-    assert cut in err and "The first 1,000 lines are read, 1 more are not. --rows N reads more." in err
+    assert cut in err and "The first 1,000 lines are read, 1 more is not. --rows N reads more." in err

@@ -401,6 +401,7 @@ def test_two_models_on_every_row(record, say, tiny_bert, other_bert, other_folde
     assert actual["divergence"] == pytest.approx(expected.divergence, abs=1e-5)
     assert list(expected.figure().data[0].x) == [one.divergence for one in expected.rows]
     lines = say("agreement", "--input", file, "--other", other_folder).splitlines()
+    assert lines[0] == f"{tiny_bert.name} and {other_bert.name}"
     assert [int(line.split()[0]) for line in lines[2:]] == [one.row.number for one in expected.rows]
 
 

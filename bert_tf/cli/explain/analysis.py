@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +13,9 @@ from bert_tf.analyses import check_model
 from bert_tf.analysis import Analysis, Option
 from bert_tf.cli.explain.shared import Progress, add_file_arguments, read_file
 from bert_tf.cli.explain.target import add_target, check_target, target_of
-from bert_tf.cli.shared.files import refuse_same_file, writing
+from bert_tf.cli.shared.files import is_stream, refuse_same_file, refuse_unwritable, writing
 from bert_tf.cli.shared.model import add_model_arguments, add_precision_argument, load_model
+from bert_tf.cli.shared.render import cut_note
 from bert_tf.errors import InputError, checked_pair, checked_text
 from bert_tf.results import plain
 from bert_tf.startup import quiet_tensorflow
@@ -110,6 +113,7 @@ def run(analysis: Analysis, args: argparse.Namespace) -> int:
         _check_reading(analysis, args)
     check(analysis, args, options)  # before the model is loaded, which takes seconds
     is_printed = _prints_a_file(args)
+    _check_files(args)
     args.texts = None
     if analysis.inputs in FILES and args.input is not None:
         refuse_same_file(args.input, args.csv, "--csv")
@@ -124,19 +128,22 @@ def run(analysis: Analysis, args: argparse.Namespace) -> int:
         if option.model and options[option.name] is not None:
             options[option.name] = _load(options[option.name], args)
     positional, trace = inputs(analysis, bert, args)
+    if trace is not None and any(trace.truncated):
+        print(cut_note(*trace.truncated), file=sys.stderr)
     if analysis.reports_progress:
         with Progress(args) as progress:
             result = analysis.function(*positional, **options, progress=progress)
     else:
         result = analysis.function(*positional, **options)
     _check_figure(args, result)
-    _write_files(args, result, " · ".join([analysis.name, *([bert.name] if bert else [])]))
+    models = " and ".join(model.name for model in (bert, options.get("other")) if model is not None)
+    _write_files(args, result, " · ".join([analysis.name, *([models] if models else [])]))
     if is_printed:
         return 0
     if args.json:
         print(json.dumps(record_of(analysis, bert, trace, result), ensure_ascii=False, allow_nan=False))
         return 0
-    heading = [bert.name if bert else getattr(result, "model", analysis.name)]
+    heading = [models or getattr(result, "model", analysis.name)]
     print("\n".join([" · ".join([*heading, *([" ".join(trace.tokens)] if trace else [])]), result.to_text()]))
     return 0
 
@@ -221,6 +228,15 @@ def _prints_a_file(args):
     if len(printed) > 1:
         raise InputError(f"Standard output takes one thing: give only one of {' and '.join(printed)}.")
     return "-" in (args.csv, args.html)
+
+
+def _check_files(args):
+    """Raises InputError or OSError if --csv or --html cannot be written, or if both name the same file."""
+    paths = [path for path in (args.csv, args.html) if path not in (None, "-")]
+    for path in paths:
+        refuse_unwritable(path)
+    if len(paths) == 2 and os.path.realpath(args.csv) == os.path.realpath(args.html) and not is_stream(args.csv):
+        raise InputError(f"--csv and --html are the same file, {args.csv}: give another name to one of them.")
 
 
 def _check_figure(args, result):

@@ -84,12 +84,13 @@ def read_file(args: argparse.Namespace) -> None:
     text_file = read_rows(file_bytes(args.input), file_kind(args.input), args.first, args.second, most_rows)
     if text_file.problems:
         number, reason = text_file.problems[0]
-        unit = text_file.unit
+        unit, verb = text_file.unit, "is" if len(text_file.problems) == 1 else "are"
         print(
-            f"{len(text_file.problems)} of the file's {unit}s are left out. {unit.title()} {number}: {reason}",
+            f"{len(text_file.problems)} of the file's {unit}s {verb} left out. {unit.title()} {number}: {reason}",
             file=sys.stderr,
         )
     if text_file.left_out and not (args.quiet and args.most_rows):
-        rest = f"The first {len(text_file.rows):,} {text_file.unit}s are read, {text_file.left_out:,} more are not."
+        more = "is" if text_file.left_out == 1 else "are"
+        rest = f"The first {len(text_file.rows):,} {text_file.unit}s are read, {text_file.left_out:,} more {more} not."
         print(f"{rest} --rows N reads more.", file=sys.stderr)
     args.texts = text_file.rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +47,21 @@ def refuse_no_file(path: str) -> None:
         raise InputError("- is standard output, which does not take this: give the name of a file to write.")
     if os.path.isdir(path):
         raise InputError(f"{path} is a folder: give the name of a file to write.")
+
+
+def refuse_unwritable(path: str) -> None:
+    """Checks before long work that a file can be written: as `refuse_no_file`, and its folder must be there.
+
+    Raises:
+        InputError: as `refuse_no_file`.
+        OSError: there is no such folder, or it cannot be written to.
+    """
+    refuse_no_file(path)
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if not is_stream(path) and not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 def unchanged_note(output: str | None) -> str:
