@@ -95,8 +95,11 @@ def _making(metrics, settings):
     elif how["freeze_layers"]:
         frozen = f"; embeddings and the lowest {how['freeze_layers']} layers frozen"
     dropout = "the model's own dropout" if how["dropout"] is None else f"dropout {how['dropout']:g}"
+    done = metrics.get("epochs_trained", how["epochs"])
+    stopped_early = f"{done:g} of " if done < how["epochs"] else ""
     return (
-        f"{metrics['train_examples']:,} examples, {how['epochs']} epoch{'s' * (how['epochs'] != 1)}, batches of "
+        f"{metrics['train_examples']:,} examples, {stopped_early}{how['epochs']} epoch{'s' * (how['epochs'] != 1)}, "
+        "batches of "
         f"{how['batch_size']}, learning rate {how['learning_rate']:g}, warm-up {how['warmup']:g}, {dropout}, seed "
         f"{how['seed']}, precision {how['precision']}; inputs cut to {settings.max_length} tokens{frozen}."
     )
@@ -105,10 +108,11 @@ def _making(metrics, settings):
 def _measured(metrics):
     if "dev" not in metrics:
         return []
+    kept = f" ({metrics['epoch_kept']:g})" if "epoch_kept" in metrics else ""
     lines = [
         "## Measured",
         "",
-        f"On {metrics['dev_examples']:,} examples of the dev set, by which the best epoch was chosen:",
+        f"On {metrics['dev_examples']:,} examples of the dev set, by which the best epoch{kept} was chosen:",
         "",
         "| metric | value |",
         "|---|---|",

@@ -73,7 +73,12 @@ def write_report(
         findings = None
     if len(scores) > 1:
         metrics["seeds"] = spread(scores)
-    write_findings(output / "report", metrics, findings, read_progress(output / "run"))
+    progress = read_progress(output / "run")
+    if progress and progress[1]:
+        rounds = progress[1]
+        metrics["epochs_trained"] = rounds[-1]["epoch"]
+        metrics["epoch_kept"] = next(record["epoch"] for record in reversed(rounds) if record["best"])
+    write_findings(output / "report", metrics, findings, progress)
     write_text(output / "README.md", model_card(output.name, settings, metrics, loaded))
     for name, value in metrics.get("dev", {}).items():
         say(f"{name} {value:.4f}")

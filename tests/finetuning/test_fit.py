@@ -368,6 +368,16 @@ def test_it_stops_when_the_score_no_longer_rises(start_folder, tmp_path):
     assert [one["best"] for one in done.rounds] == [True, False, False]
 
 
+def test_the_model_card_tells_the_epochs_that_were_trained(start_folder, tmp_path):
+    data, output = tmp_path / "train.csv", tmp_path / "model"
+    data.write_text("text,label\nthe big cat,large\nthe small cat,little\n")
+    options = ["--model", start_folder, "--train", data, "--dev", data, "--output", output, *QUICK]
+    assert finetune("classify", *options, "--learning-rate", 1e-12, "--epochs", 20, "--patience", 2) == 0
+    metrics, card = read_json(output / "report" / "metrics.json"), (output / "README.md").read_text()
+    assert (metrics["epochs_trained"], metrics["epoch_kept"]) == (3, 1)
+    assert "2 examples, 3 of 20 epochs, " in card and "by which the best epoch (1) was chosen" in card
+
+
 @pytest.mark.usefixtures("few_updates")
 def test_it_measures_between_epochs_where_asked(start_folder, tmp_path):
     assert [one["step"] for one in run(start_folder, tmp_path, epochs=2, evaluate_every=3).rounds] == [3, 4]

@@ -129,6 +129,12 @@ def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path):
     assert read(write(tmp_path, "a.csv", "text,label,,\na,x,,\n")) == [("a", None, "x")]
 
 
+@pytest.mark.parametrize("name, tab", [("a.csv", ","), ("a.tsv", "\t")])
+def test_spaces_around_the_names_of_columns_do_not_count(name, tab, tmp_path):
+    path = write(tmp_path, name, f"text{tab} text2 {tab} label\na{tab}b{tab} x\n")
+    assert read(path) == [("a", "b", "x")]
+
+
 def test_bad_json_lines_are_named(tmp_path):
     for text, output in (
         ('{"text": "a"}\n{"text": \n', "line 2: not JSON"),

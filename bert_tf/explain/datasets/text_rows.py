@@ -338,7 +338,7 @@ def _table(data):
         if isinstance(fields, str):
             problems.append((number, fields))
         elif header is None:
-            header = fields
+            header = [name.strip() for name in fields]
             _check_columns(header)
         elif len(fields) != len(header):
             problems.append((number, f"It has {len(fields)} values, where the header names {len(header)} columns."))

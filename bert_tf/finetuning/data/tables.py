@@ -216,6 +216,8 @@ def records_or_errors(
             raise DataError(f"{path} is empty; it needs a header line and a row for each example.")
         if isinstance(columns, DataError):
             raise columns
+        # A space after the comma is no part of a name: with it the column of a second text would not be found.
+        columns = [name.strip() for name in columns]
     twice = repeated_name(columns)
     if twice is not None:
         raise DataError(f"{path}: two columns are named {twice!r} ({', '.join(columns):.120}); rename one of them.")

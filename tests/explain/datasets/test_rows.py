@@ -145,8 +145,9 @@ def test_a_label_is_read_from_tables_and_json_lines():
 
 
 def test_the_columns_that_fine_tuning_reads_are_read_here_too():
-    pair = read_rows("text,text2,label\na,b,x\n", "table")
-    assert texts(pair) == [(1, "a", "b")] and pair.rows[0].label == "x"
+    for header in ("text,text2,label", "text, text2 , label"):
+        pair = read_rows(f"{header}\na,b,x\n", "table")
+        assert texts(pair) == [(1, "a", "b")] and pair.rows[0].label == "x"
     assert read_rows("text,score\na,0.5\n", "table").rows[0].label == "0.5"
     assert read_rows("text,score,label\na,0.5,x\n", "table").rows[0].label == "x"
 
