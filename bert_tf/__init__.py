@@ -52,9 +52,11 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
+    from bert_tf.explain.checked_calls import checked
+
     # The value is not stored in the globals of this module: that would hide a submodule of the same name, and the
     # lookup is fast.
-    return getattr(import_module(home), name)
+    return checked(getattr(import_module(home), name), __name__)
 
 
 def _register_classes() -> None:

@@ -6,6 +6,8 @@ module is imported when one of its names is first asked for.
 
 from importlib import import_module
 
+from bert_tf.explain.checked_calls import checked
+
 #: Module of this package -> its public names.
 _MODULES = {
     "attention.attention_divergence": "AttentionDivergence attention_divergence fine_tuning_divergence",
@@ -90,7 +92,7 @@ def __getattr__(name):
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
+    value = globals()[name] = checked(getattr(import_module(home), name), __name__)
     return value
 
 

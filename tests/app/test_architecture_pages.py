@@ -349,7 +349,7 @@ def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
     app = at(name, page="side_by_side", b="of work", **{"with": f"{name}-two"})
     pair = [twins(one) for one in (name, f"{name}-two")]
     traces = [bert.trace(TEXTS[name], "of work") for bert in pair]
-    actual = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
+    actual = compare(*traces, *(bert.tokenizer for bert in pair), *(len(trace.attentions) for trace in traces))
     apart = actual.in_order_difference if name == "albert" else actual.replaced_difference
     assert says.format(abs(apart)) in page_text(app) and abs(apart) > 1e-3
 

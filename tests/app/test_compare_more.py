@@ -212,7 +212,7 @@ def test_snapshots_of_a_run_are_compared_as_models_are(open_app, run):
     assert app.selectbox(key="w_side_by_side_model").options[-2:] == ["mini · step 0", "mini · step 1,000"]
     pair = [bert_tf.load(run / "snapshots" / f"step-{step}") for step in (0, 1000)]
     traces = [bert.trace(CAT["a"], CAT["b"], mask=["cat"]) for bert in pair]
-    actual = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
+    actual = compare(*traces, *(bert.tokenizer for bert in pair), *(len(trace.attentions) for trace in traces))
     assert list(app.dataframe[0].value["divergence"]) == pytest.approx(
         [mask.divergence for mask in actual.masks], abs=1e-4
     )

@@ -346,7 +346,8 @@ def test_each_mask_of_several_pieces_of_one_letter_is_compared(berts):
     traces = {name: berts[name].trace("the é work", mask=["é"]) for name in ("roberta", "albert", "distilbert")}
     roberta, albert = ((traces[name], berts[name].tokenizer) for name in ("roberta", "albert"))
     for (trace_a, tokenizer_a), (trace_b, tokenizer_b) in ((roberta, roberta), (roberta, albert)):
-        masks = compare(trace_a, trace_b, tokenizer_a, tokenizer_b, 2, 2).masks
+        layers = (len(trace_a.attentions), len(trace_b.attentions))
+        masks = compare(trace_a, trace_b, tokenizer_a, tokenizer_b, *layers).masks
         assert [(one.position_a, one.position_b) for one in masks] == list(zip(trace_a.masks, trace_b.masks))
         assert len(masks) == 2
     actual = compare(roberta[0], traces["distilbert"], roberta[1], berts["distilbert"].tokenizer, 2, 2)

@@ -182,6 +182,8 @@ def ablation_or_sweep(
     named = Ablation(tuple(heads), tuple(layers), tuple(feed_forward), tuple(tokens))
     if named != Ablation():
         return ablate(bert, trace, named, top_k, attention_shifts=True)
+    if sweep_over not in SWEEPS:
+        raise InputError(f"sweep_over must be one of {', '.join(SWEEPS)}, not {sweep_over!r:.40}.")
     if sweep_over == "tokens":
         return sweep(bert, trace, every_token(trace), progress)
     every = {"heads": every_head, "layers": every_layer, "feed_forward": every_feed_forward}

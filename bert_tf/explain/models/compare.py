@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from bert_tf.analysis import Option
-from bert_tf.errors import NotComparable
+from bert_tf.errors import InputError, NotComparable
 from bert_tf.inference.predictions import fill_mask, require_masks
 
 if TYPE_CHECKING:
@@ -108,7 +108,10 @@ def compare(
         `Comparison`. Without masks, or if a model has no MLM head, `masks` is empty.
     Raises:
         NotComparable: the traces are of different texts.
+        InputError: a number of layers is not that of the trace.
     """
+    for name, trace, layers in (("a", trace_a, layers_a), ("b", trace_b, layers_b)):
+        _check_layers(name, trace, layers)
     same = (trace_a.text_a, trace_a.text_b) == (trace_b.text_a, trace_b.text_b)
     if not (same or across):
         raise NotComparable("The two traces are of different texts: trace the same texts with both models.")
@@ -130,6 +133,12 @@ def compare(
         in_order_difference=_first_difference(trace_a.sop, trace_b.sop),
         replaced_difference=_replaced_difference(trace_a, trace_b) if same else None,
     )
+
+
+def _check_layers(name, trace, layers):
+    """Raise InputError if a trace has another number of layers; one without attention maps does not say it."""
+    if trace.attentions is not None and len(trace.attentions) != layers:
+        raise InputError(f"layers_{name} is {layers}, but trace_{name} has {len(trace.attentions)} layers.")
 
 
 def _first_difference(pair_a, pair_b):

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, checked_pair
-from bert_tf.explain.attention.head_summary import head_entropies
+from bert_tf.explain.attention.head_summary import attention_maps, head_entropies
 from bert_tf.explain.attribution.target import classifies
 from bert_tf.explain.models.compare import Comparison, compare, nearest_layer
 from bert_tf.explain.representations.logit_lens import class_lens, logit_lens
@@ -198,7 +198,8 @@ def side_by_side(
     Returns:
         `SideBySide`.
     Raises:
-        InputError: neither another model nor another text, or an unknown layer or head.
+        InputError: neither another model nor another text, an unknown layer or head, or the trace has no attention
+            maps or hidden states.
     """
     _check({"other": other, "other_text": other_text, "other_mask": other_mask})
     second = other or bert
@@ -261,14 +262,15 @@ def _attention_difference(trace_a, trace_b, layers, layer, head):
     if not 0 <= layer_a <= last_a:
         raise InputError(f"There is no layer {layer}: the first model has the layers 0 to {last_a}.")
     layer_b = nearest_layer(layer_a, last_a + 1, last_b + 1)
-    heads = min(trace.attentions.shape[1] for trace in (trace_a, trace_b))
+    maps_a, maps_b = attention_maps(trace_a), attention_maps(trace_b)
+    heads = min(maps_a.shape[1], maps_b.shape[1])
     if head is not None and not 0 <= head < heads:
         raise InputError(f"There is no head {head}: both models have the heads 0 to {heads - 1}.")
     if trace_a.length != trace_b.length:
         return None
     chosen = slice(None) if head is None else slice(head, head + 1)
-    map_a = trace_a.attentions[layer_a, chosen].mean(axis=0)
-    map_b = trace_b.attentions[layer_b, chosen].mean(axis=0)
+    map_a = maps_a[layer_a, chosen].mean(axis=0)
+    map_b = maps_b[layer_b, chosen].mean(axis=0)
     return AttentionDifference(layer_a, layer_b, head, map_a - map_b)
 
 

@@ -23,6 +23,7 @@ from bert_tf.explain.representations.nearest_words import checked_positions, nea
 from bert_tf.explain.representations.vectors import cosine_similarities
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import check_top_k
+from bert_tf.inference.trace import hidden_states_of
 from bert_tf.inference.words import words_of
 from bert_tf.tokenizers import pad_batch
 
@@ -205,7 +206,8 @@ def nearest(
         `NearestWords`, or `NearestContexts` with labels.
     Raises:
         MaskPositionError: a position does not exist.
-        InputError: the layer or a head does not exist, or the options do not fit together.
+        InputError: the layer or a head does not exist, the options do not fit together, or the trace has no hidden
+            states.
         Cancelled: by `progress`.
     """
     if rows is None:
@@ -217,7 +219,7 @@ def nearest(
         raise InputError("Special tokens can be left out only with heads: they are left out of what heads look at.")
     if tagger is not None and any(row.parsed is not None for row in rows):
         raise InputError("A tagger labels plain texts; a CoNLL-U file has its own parts of speech.")
-    states: Any = trace.hidden_states
+    states = hidden_states_of(trace)
     positions, layers = checked_positions(trace, positions), len(states) - 1
     layer = layer if layer is not None else layers - (heads is not None)
     check_hidden_state(layer, layers)

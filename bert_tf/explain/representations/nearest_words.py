@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bert_tf.explain.attribution.target import check_position
 from bert_tf.explain.representations.embedding_tables import embedding_rows
 from bert_tf.explain.representations.vectors import nearest_tokens, word_ids
+from bert_tf.inference.trace import hidden_states_of
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
@@ -92,13 +93,12 @@ def nearest_words(
         `NearestWords`. Tokens that are not words, such as [SEP] and "[unused1]", are never neighbours.
     Raises:
         MaskPositionError: a position does not exist.
-        InputError: a bad `top_k`.
+        InputError: a bad `top_k`, or the trace has no hidden states.
     """
     positions = checked_positions(trace, positions)
     places = list(positions)
     static = embedding_rows(bert, "token", trace.token_ids[places])[None]
-    hidden_states: Any = trace.hidden_states
-    states = hidden_states[:, places]
+    states = hidden_states_of(trace)[:, places]
     same_width = states.shape[-1] == static.shape[-1]
     vectors = (np.concatenate([static, states]) if same_width else static).swapaxes(0, 1)  # [P, S, H]
     count, names = vectors.shape[1], ("static", *map(str, range(len(states))))

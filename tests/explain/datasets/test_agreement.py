@@ -23,7 +23,7 @@ def test_rows_are_compared_as_one_by_one_and_the_most_different_come_first(tiny_
     for one in actual.rows[:-1]:
         mask = () if one.row.number == 2 else ["sat"]
         traces = [bert.trace(one.row.text_a, one.row.text_b, mask) for bert in (tiny_bert, other_bert)]
-        alone = compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 2, 2, 3)
+        alone = compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 2, 3, 3)
         assert [m.divergence for m in one.masks] == pytest.approx([m.divergence for m in alone.masks], abs=1e-6)
         assert one.originals[0] == (None if one.row.number == 2 else traces[0].original_tokens[3])
     masks = [m for one in actual.rows for m in one.masks]

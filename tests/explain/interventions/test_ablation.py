@@ -7,6 +7,7 @@ from bert_tf.errors import Cancelled, InputError, NothingToPredict
 from bert_tf.explain import jensen_shannon
 from bert_tf.explain.interventions.ablation import (
     ablate,
+    ablation_or_sweep,
     clean_run,
     every_feed_forward,
     every_head,
@@ -252,3 +253,8 @@ def test_parts_that_are_not_there_are_refused(tiny_bert, trace, ablation, senten
 def test_there_must_be_an_answer_to_change(tiny_bert):
     with pytest.raises(NothingToPredict):
         ablate(tiny_bert, tiny_bert.trace("the cat"), Ablation(layers=(0,)))
+
+
+def test_an_unknown_kind_of_parts(tiny_bert):
+    with pytest.raises(InputError, match="sweep_over must be one of heads, layers, .*, not 'head'"):
+        ablation_or_sweep(tiny_bert, tiny_bert.trace("the [MASK]"), sweep_over="head")

@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
-from bert_tf.errors import NotComparable
+from bert_tf.errors import InputError, NotComparable
 from bert_tf.explain import aligned_layers, compare, jensen_shannon, side_by_side
 from bert_tf.explain.models.compare import common_vocabulary
 from tests.conftest import make_bert
@@ -110,3 +110,9 @@ def test_a_chosen_layer_is_compared_with_the_one_that_ends_at_the_same_depth(lay
     assert (actual.layer_a, actual.layer_b) == pair
     expected = trace.attentions[pair[0]] - deep.trace("the cat sat").attentions[pair[1]]
     np.testing.assert_allclose(actual.difference, expected.mean(axis=0), atol=1e-5)
+
+
+def test_layer_counts_that_are_not_those_of_the_traces(tiny_bert, other_bert):
+    traces = [bert.trace("the [MASK] sat") for bert in (tiny_bert, other_bert)]
+    with pytest.raises(InputError, match="layers_a is 3, but trace_a has 2 layers"):
+        compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 3, 2)
