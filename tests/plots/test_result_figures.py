@@ -54,6 +54,7 @@ def lens():
 
 def test_the_likeliest_word_of_every_layer_stands_on_its_probability(lens):
     figure = lens_map(lens)
+    assert figure.data[0].colorbar.title.text == "probability"
     drawn = figure.data[0]
     np.testing.assert_allclose(drawn.z, [[0.5, 0.25, 0.75], [0.9, 0.8, 0.7]])
     assert drawn.text[0][1] == SAFE and list(drawn.x) == state_names(3) == ["emb.", "1", "2"]

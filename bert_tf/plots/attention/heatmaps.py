@@ -18,7 +18,14 @@ from bert_tf.plots.theme import apply_theme, colourscale, escape, unique_labels
 if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
 
-_SCALE = {"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4}
+_SCALE = {
+    "thickness": 8,
+    "outlinewidth": 0,
+    "len": 0.9,
+    "tickformat": ".2f",
+    "xpad": 4,
+    "title": {"text": "weight"},
+}
 _LABEL = 12  # pixels of an axis for one label
 _AROUND = 90  # pixels of a figure's height for the labels on top
 
