@@ -119,8 +119,10 @@ def test_heads_put_back_count_as_the_page_does_or_as_the_command_line():
 
 
 def test_classes_and_endings_are_bars_of_their_probabilities():
-    bars = probabilities([EVIL, "b"], [0.8, 0.2]).data[0]
+    figure = probabilities([EVIL, "b"], [0.8, 0.2])
+    bars = figure.data[0]
     assert list(bars.x) == [0.8, 0.2] and list(bars.y) == [SAFE, "b"] and bars.text[0] == "80.0%"
+    assert figure.layout.xaxis.title.text == "probability"
 
 
 def test_a_certain_class_is_counted_in_the_last_of_ten_bins():
