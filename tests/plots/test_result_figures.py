@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from plotly.colors import sample_colorscale, unlabel_rgb
 
+from bert_tf.config import BertConfig
 from bert_tf.explain import AttentionDivergence, InputReduction, RemovedWord, Target
 from bert_tf.explain.datasets.dataset import DatasetPredictions
 from bert_tf.explain.datasets.row_predictions import RowResult, summarise_rows
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.explain.models.architecture import ModelSizes, all_sizes
 from bert_tf.explain.representations.logit_lens import LogitLens
 from bert_tf.inference.predictions import Prediction
 from bert_tf.inference.words import WordSpan
@@ -187,6 +189,12 @@ def test_sizes_are_stacked_by_part():
         "pooler": [0, 2],
     }
     assert figure.layout.barmode == "stack" and list(figure.data[0].y) == ["tiny", SAFE]
+
+
+def test_the_parts_of_the_sizes_are_named_in_words():
+    figure = ModelSizes(9, 2, tuple(all_sizes(BertConfig.named("base"), 9, masks=2))).figure()
+    heads = ["pooler", "masked word head", "next sentence head"]
+    assert [bar.name for bar in figure.data] == ["embeddings", "encoder", *heads]
 
 
 def test_every_size_of_the_family_has_its_parts_and_its_cost():
