@@ -89,18 +89,20 @@ def _sheet(trace, selection):
     )
     legend = {
         "lines": (
-            "In each drawing the tokens run down both sides. Lines lead from the tokens that look (left) to the tokens"
-            " they look at (right); they are blue from text A and orange from text B."
-            f" Each head has at most its {components.MOST_STRANDS} strongest lines, and none below"
-            f" {components.FAINTEST_STRAND:.0%} of its strongest."
+            "In each drawing the tokens run down both sides: lines lead from those that look (left), blue in text A and"
+            " orange in text B, to those they look at (right)."
         ),
         "maps": "In each map a row is a token that looks, a column a token that is looked at.",
     }[style]
-    pooled = (
-        " Neighbouring tokens share a row, which shows their largest weight." if _is_pooled(small, selection) else ""
+    left_out = (
+        f"Each head has at most its {components.MOST_STRANDS} strongest lines, and none below"
+        f" {components.FAINTEST_STRAND:.0%} of its strongest."
     )
+    pooled = "Neighbouring tokens share a row, which shows their largest weight."
+    notes = [left_out] * (style == "lines") + [pooled] * _is_pooled(small, selection)
     st.caption(
-        f"{legend} Each head is scaled to its own largest weight, so strength cannot be compared between heads.{pooled}"
+        f"{legend} Each head is scaled to its own largest weight, so strength cannot be compared between heads.",
+        help=" ".join(notes) or None,
     )
 
 

@@ -151,7 +151,7 @@ def _table(trace, lens, row):
             "From the layer with a bold frame on, the likeliest word is that of the last layer. Point at a cell, or"
             " press it."
         ),
-        legend=("0%", "100%"),
+        legend=("0%", "probability 100%"),
     )
     st.caption(
         "The head for masked words reads each layer's hidden state; “emb.” are the embeddings. It was trained on the"

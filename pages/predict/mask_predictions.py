@@ -35,6 +35,10 @@ def draw(shared, trace, side="", linked=True):
         head_predictions.replaced_tokens(f"c_replaced{side}", trace)
         if not trace.masks:
             return
+    if "mlm" not in shared.bert.heads:
+        st.header("Predictions", anchor=False)
+        head_predictions.missing(shared.name, "mlm")
+        return
     if not trace.masks:
         st.header("Predictions", anchor=False)
         st.info("Nothing is hidden yet. Press a word above, or type [MASK] in the text.", icon=":material/touch_app:")
@@ -42,10 +46,6 @@ def draw(shared, trace, side="", linked=True):
             _ask()
             if state.setting(_ASK, "").strip():
                 st.caption("Press the word in whose place you ask about it: its probability is read there.")
-        return
-    if trace.logits is None:
-        st.header("Predictions", anchor=False)
-        head_predictions.missing(shared.name, "mlm")
         return
     _predictions(shared, trace, side, linked)
 

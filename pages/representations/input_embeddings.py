@@ -105,7 +105,7 @@ def _sum(trace, parts, positions):
             height=min(130 + 24 * len(tokens), 520),
             key="w_sum_norms",
             column_config={
-                "word": "",
+                "word": "Word",
                 **{
                     name: st.column_config.NumberColumn(
                         name.capitalize(), format="%.2f", help=f"The length of the {name}'s vector."
@@ -113,7 +113,7 @@ def _sum(trace, parts, positions):
                     for name in (*names, "sum")
                 },
                 "alike": st.column_config.NumberColumn(
-                    "cos", format="%.2f", help="The cosine of the token's vector with that of its position."
+                    "Cosine", format="%.2f", help="The cosine of the token's vector with that of its position."
                 ),
             },
         )

@@ -213,7 +213,7 @@ def _classes(shared, settings, prediction):
         each = (
             "Each label has its own probability"
             if independent
-            else "The probabilities add up to 1: one class is the likeliest even if none fits"
+            else "The probabilities add up to 100%: one class is the likeliest even if none fits"
         )
         st.caption(f"{each}. On texts unlike its training texts the model can be wrong with a high probability.")
     _words(shared, settings, label)

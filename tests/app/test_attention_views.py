@@ -112,6 +112,14 @@ def test_the_model_view_draws_every_head_and_enlarges_one(open_app, trace):
     assert component(zoomed, "grid")["chosen"] == [{"layer": 1, "head": 2}]
 
 
+@pytest.mark.parametrize("style", ["lines", "maps"])
+def test_the_caption_of_the_sheet_has_two_sentences_and_its_help_says_what_is_left_out(open_app, style):
+    app = no_trouble(open_app(page="model_view", **LONG, **{"model_view.as": style}))
+    (caption,) = (one for one in app.caption if "Each head is scaled to its own largest weight" in one.value)
+    assert caption.value.count(". ") == 1
+    assert ("strongest lines" in caption.proto.help) is (style == "lines") and "share a row" in caption.proto.help
+
+
 def test_the_neuron_view_has_the_heads_vectors_and_weights(open_app, model, trace):
     from bert_tf.explain import head_vectors
 

@@ -89,6 +89,8 @@ def test_the_sum_is_taken_apart_as_the_library_does(open_app, bert):
         np.testing.assert_allclose(array(bars["x"]), parts.shares[row], atol=1e-4)
     table = app.dataframe[0].value
     assert list(table["word"]) == list(trace.tokens)
+    columns = json.loads(app.dataframe[0].proto.columns)
+    assert (columns["word"]["label"], columns["alike"]["label"]) == ("Word", "Cosine")
     np.testing.assert_allclose(table["position"], parts.norms[2], atol=1e-4)
     np.testing.assert_allclose(array(figure(app, 1)[0]["z"]), cosine_similarities(parts.total), atol=1e-4)
     table = cosine_similarities(embedding_table(bert, "position"))

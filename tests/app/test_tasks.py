@@ -591,6 +591,23 @@ def test_before_and_after_says_what_both_say(open_app, task_home, saved):
     assert app.selectbox(key="w_side_by_side_other").value == "classes"
 
 
+def test_predict_does_not_ask_for_a_hidden_word_that_the_model_cannot_predict(open_app, tmp_path, monkeypatch):
+    from bert_tf import checkpoints
+    from tests.app.conftest import use_models_in
+    from tests.conftest import make_bert
+
+    bare = make_bert(seed=5, with_heads=("pooler",), name="plain")
+    checkpoints.save(tmp_path / "plain", bare.config, bare.tokenizer, bare.model)
+    (tmp_path / "explorer.toml").write_text('[models]\ndefault = "plain"\nwarm = false\n')
+    use_models_in(tmp_path, monkeypatch)
+    for link in ({}, {"mask": "a1"}):
+        app = open_app(page="predict", model="plain", a="the cat sat", **link)
+        no_trouble(app)
+        (warning,) = app.warning
+        assert "in its checkpoint" in warning.value
+        assert "Nothing is hidden yet" not in page_text(app)
+
+
 def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp_path, monkeypatch):
     import shutil
 

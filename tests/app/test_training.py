@@ -90,6 +90,9 @@ def test_the_curves_have_the_figures_of_the_log(open_app, only_mini):
     assert app.selectbox(key="w_run").value == "mini"
     assert "loss **7.00**" in text_of(app) and "masked words right **20.0%**" in text_of(app)
     assert "**25%** of the machine's measured peak" in text_of(app)
+    assert "from random weights (2 layers of 16, 2 heads) · 8 sequences of 32 tokens a step" in text_of(app).replace(
+        "\\", ""
+    )
     figures = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
     assert [list(line["y"]) if isinstance(line["y"], list) else line["y"] for line in figures[1]["data"]][0] == [
         0.05,

@@ -13,6 +13,7 @@ from tests.browser.page_reading import (
     open_page,
     point,
     press_head,
+    repeat_until,
     saved,
     saved_file,
     settled,
@@ -81,7 +82,12 @@ def test_lines_that_are_not_drawn_are_told(visit, model, least):
 
 def test_the_sheet_draws_as_many_lines_as_it_says(visit, trace):
     page = visit(PAIR + "&page=model_view").page
-    expect(page.get_by_text("at most its 80 strongest lines, and none below 6% of its strongest")).to_be_visible()
+    caption = page.get_by_test_id("stCaptionContainer").filter(has_text="In each drawing the tokens run down")
+    left_out = page.get_by_text("at most its 80 strongest lines, and none below 6% of its strongest")
+    repeat_until(
+        caption.get_by_test_id("stTooltipIcon").hover,
+        lambda patience: expect(left_out).to_be_visible(timeout=patience),
+    )
     file = saved_file(page, "Sheet (SVG)")
     flat = trace.attentions.reshape(12, -1)
     held = (np.rint(255 * np.sqrt(flat / flat.max(axis=1, keepdims=True))) / 255) ** 2

@@ -1,6 +1,7 @@
 """What a page settles of a figure before it is drawn: margins that hold the labels, and the colour scale beside it."""
 
 from datetime import datetime
+from types import SimpleNamespace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -8,7 +9,12 @@ import pytest
 from plotly.subplots import make_subplots
 
 from bert_tf.explain import AttentionDivergence
+from bert_tf.plots.attention.heatmaps import heatmap
+from bert_tf.plots.attention.pooled_maps import Selection
+from bert_tf.plots.interventions.patching import patched_heads_map
 from bert_tf.plots.margins import detach_colorbar, fix_margins
+from bert_tf.plots.models.compare import difference_map, similarity_map
+from bert_tf.plots.representations.vectors import cosine_map, nearest_map, position_map
 from bert_tf.plots.theme import apply_theme
 
 
@@ -66,11 +72,11 @@ def test_plots_beside_each_other_are_left_alone_those_below_each_other_are_not()
 
 
 def test_the_colour_scale_leaves_the_figure_and_is_told():
-    def heatmap(values, **settings):
+    def scaled(values, **settings):
         return go.Figure(go.Heatmap(z=values, colorscale=[[0, "#ffffff"], [1, "#000000"]], **settings))
 
     values = np.array([[0.1, np.nan], [0.2, 0.45]])
-    figure = heatmap(values, zmin=0, zmax=0.5, colorbar={"tickformat": ".2f", "title": {"text": "bits"}})
+    figure = scaled(values, zmin=0, zmax=0.5, colorbar={"tickformat": ".2f", "title": {"text": "bits"}})
     assert detach_colorbar(figure) == {
         "stops": [(0, "#ffffff"), (1, "#000000")],
         "marks": [(0, "0"), (1, "0.50")],
@@ -79,14 +85,30 @@ def test_the_colour_scale_leaves_the_figure_and_is_told():
     assert figure.data[0].showscale is False
     # A figure that is drawn once more still has its scale.
     assert detach_colorbar(figure)["marks"] == [(0, "0"), (1, "0.50")]
-    marks = detach_colorbar(heatmap(values, zmin=-1, zmax=1, colorbar={"tickformat": "+.1f"}))["marks"]
+    marks = detach_colorbar(scaled(values, zmin=-1, zmax=1, colorbar={"tickformat": "+.1f"}))["marks"]
     assert marks == [(0, "-1.0"), (0.5, "0"), (1, "+1.0")]
     named = {"tickvals": [-1, 0, 1], "ticktext": ["against", "none", "for"]}
-    assert [name for _, name in detach_colorbar(heatmap(values, zmin=-1, zmax=1, colorbar=named))["marks"]] == named[
+    assert [name for _, name in detach_colorbar(scaled(values, zmin=-1, zmax=1, colorbar=named))["marks"]] == named[
         "ticktext"
     ]
     # Without ends of its own it has those of its numbers.
-    assert [name for _, name in detach_colorbar(heatmap(values, colorbar={"thickness": 8}))["marks"]] == ["0.1", "0.45"]
+    assert [name for _, name in detach_colorbar(scaled(values, colorbar={"thickness": 8}))["marks"]] == ["0.1", "0.45"]
+
+
+@pytest.mark.parametrize(
+    "figure, output",
+    [
+        (heatmap(SimpleNamespace(tokens=["a", "b"]), np.eye(2), Selection((0, 1), (0, 1))), "weight"),
+        (cosine_map(np.eye(2)), "cosine"),
+        (position_map(np.eye(2), 4), "cosine"),
+        (nearest_map(np.eye(2), [["a", "b"], ["c", "d"]], ["x", "y"], ["emb.", "1"]), "cosine"),
+        (similarity_map(np.eye(2), "one", "other", measure="CKA"), "CKA"),
+        (difference_map(np.eye(2), ["a", "b"]), "difference"),
+        (patched_heads_map(np.eye(2)), "brings back"),
+    ],
+)
+def test_the_scale_of_a_map_says_what_its_colours_measure(figure, output):
+    assert detach_colorbar(figure)["name"] == output
 
 
 def test_the_colours_are_those_that_the_scale_tells():

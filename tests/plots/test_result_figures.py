@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from plotly.colors import sample_colorscale, unlabel_rgb
 
+from bert_tf.config import BertConfig
 from bert_tf.explain import AttentionDivergence, InputReduction, RemovedWord, Target
 from bert_tf.explain.datasets.dataset import DatasetPredictions
 from bert_tf.explain.datasets.row_predictions import RowResult, summarise_rows
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.explain.models.architecture import ModelSizes, all_sizes
 from bert_tf.explain.representations.logit_lens import LogitLens
 from bert_tf.inference.predictions import Prediction
 from bert_tf.inference.words import WordSpan
@@ -54,6 +56,7 @@ def lens():
 
 def test_the_likeliest_word_of_every_layer_stands_on_its_probability(lens):
     figure = lens_map(lens)
+    assert figure.data[0].colorbar.title.text == "probability"
     drawn = figure.data[0]
     np.testing.assert_allclose(drawn.z, [[0.5, 0.25, 0.75], [0.9, 0.8, 0.7]])
     assert drawn.text[0][1] == SAFE and list(drawn.x) == state_names(3) == ["emb.", "1", "2"]
@@ -118,8 +121,10 @@ def test_heads_put_back_count_as_the_page_does_or_as_the_command_line():
 
 
 def test_classes_and_endings_are_bars_of_their_probabilities():
-    bars = probabilities([EVIL, "b"], [0.8, 0.2]).data[0]
+    figure = probabilities([EVIL, "b"], [0.8, 0.2])
+    bars = figure.data[0]
     assert list(bars.x) == [0.8, 0.2] and list(bars.y) == [SAFE, "b"] and bars.text[0] == "80.0%"
+    assert figure.layout.xaxis.title.text == "probability"
 
 
 def test_a_certain_class_is_counted_in_the_last_of_ten_bins():
@@ -184,6 +189,12 @@ def test_sizes_are_stacked_by_part():
         "pooler": [0, 2],
     }
     assert figure.layout.barmode == "stack" and list(figure.data[0].y) == ["tiny", SAFE]
+
+
+def test_the_parts_of_the_sizes_are_named_in_words():
+    figure = ModelSizes(9, 2, tuple(all_sizes(BertConfig.named("base"), 9, masks=2))).figure()
+    heads = ["pooler", "masked word head", "next sentence head"]
+    assert [bar.name for bar in figure.data] == ["embeddings", "encoder", *heads]
 
 
 def test_every_size_of_the_family_has_its_parts_and_its_cost():

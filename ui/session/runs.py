@@ -89,7 +89,7 @@ def describe_run(run):
     """The start, the batches, the text and the snapshots of a run, in one line of Markdown."""
     settings, facts = run.settings, []
     if settings.get("size"):
-        facts.append(f"from random weights ({settings['size']})")
+        facts.append(f"from random weights ({_size_in_words(settings['size'])})")
     elif settings.get("init"):
         facts.append(f"from {settings['init']}")
     if settings.get("batch_size"):
@@ -100,6 +100,15 @@ def describe_run(run):
         facts.append(f"{run.text['tokens']:,} tokens of text")
     facts.append(count(len(run.snapshots), "snapshot"))
     return " · ".join(escape_markdown(str(fact)) for fact in facts)
+
+
+def _size_in_words(size):
+    """ "3x128x4" as "3 layers of 128, 4 heads"; the name of a size as it is."""
+    numbers = size.split("x")
+    if len(numbers) != 3 or not all(number.isdigit() for number in numbers):
+        return size
+    layers, width, heads = map(int, numbers)
+    return f"{count(layers, 'layer')} of {width}, {count(heads, 'head')}"
 
 
 def read(path):

@@ -18,7 +18,7 @@ from bert_tf.plots.theme import COLOUR_BAR, apply_theme, colourscale, escape, un
 if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
 
-_SCALE = {**COLOUR_BAR, "len": 0.9, "tickformat": ".2f", "xpad": 4}
+_SCALE = {**COLOUR_BAR, "len": 0.9, "tickformat": ".2f", "xpad": 4, "title": {"text": "weight"}}
 _LABEL = 12  # pixels of an axis for one label
 _AROUND = 90  # pixels of a figure's height for the labels on top
 

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 _MAX_HEIGHT = 1400  # of a figure, in pixels
 _LABEL = 15  # the height of a label, in pixels
-_COLOUR_BAR = {**COLOUR_BAR, "tickformat": ".0%", "tickvals": [-1, -0.5, 0, 0.5, 1]}
+_COLOUR_BAR = {
+    **COLOUR_BAR,
+    "tickformat": ".0%",
+    "tickvals": [-1, -0.5, 0, 0.5, 1],
+    "title": {"text": "brings back"},
+}
 #: Component -> (title of the axis of columns, name of a column in a hover text).
 _AXES = {
     "hidden_state": ("after layer", "after layer %{x}"),

@@ -64,7 +64,7 @@ def activations(
             zmin=-limit,
             zmax=limit,
             colorscale=diverging_scale(dark),
-            colorbar={"thickness": 10, "outlinewidth": 0},
+            colorbar={"thickness": 10, "outlinewidth": 0, "title": {"text": "value"}},
             hovertemplate=("unit " if units is None else "") + "%{x}<br>%{y}<br>%{z:.3f}<extra></extra>",
         )
     )
@@ -120,8 +120,9 @@ def _part_bars(model, values, unit, dark):
 
 def parameters_of_sizes(model_sizes: ModelSizes, dark: bool = False) -> go.Figure:
     """The parameters of every size of a `ModelSizes` by part, as stacked bars."""
+    titles = {part.name: part.title.lower() for size in model_sizes.sizes for part in size.parts}
     without_total = [
-        (size.name, {part: count for part, count in size.parameters.items() if part != "total"})
+        (size.name, {titles.get(part, part): count for part, count in size.parameters.items() if part != "total"})
         for size in model_sizes.sizes
     ]
     return sizes(without_total, dark)

@@ -72,7 +72,7 @@ def similarity_map(values: np.ndarray, name_a: str, name_b: str, dark: bool = Fa
             colorscale=colourscale(dark),
             hoverongaps=False,
             hovertemplate="layer %{y} and layer %{x}<br>" + measure + " %{z:.3f}<extra></extra>",
-            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": ".1f", "xpad": 4},
+            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": ".1f", "xpad": 4, "title": {"text": measure}},
         )
     )
     common = {"type": "category", "showgrid": False, "ticks": ""}
@@ -134,7 +134,7 @@ def difference_map(values: np.ndarray, tokens: Sequence[str], dark: bool = False
             zmax=limit,
             colorscale=diverging_scale(dark),
             hovertemplate="from %{y} to %{x}<br>%{z:+.3f}<extra></extra>",
-            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": "+.2f", "xpad": 4},
+            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": "+.2f", "xpad": 4, "title": {"text": "difference"}},
         )
     )
     labelled = names[:: label_step(len(names), height)]

@@ -45,7 +45,7 @@ def lens_map(lens: LogitLens, dark: bool = False) -> go.Figure:
             zmin=0,
             zmax=1,
             colorscale=colourscale(dark),
-            colorbar={**COLOUR_BAR, "tickformat": ".0%"},
+            colorbar={**COLOUR_BAR, "tickformat": ".0%", "title": {"text": "probability"}},
             hovertemplate="%{customdata}, after layer %{x}<br>%{text} %{z:.1%}<extra></extra>",
         )
     )

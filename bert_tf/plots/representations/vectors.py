@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "circle-open")
 _GREY = "#8a92a0"
 _MAX_POSITIONS = 128  # in a map; with more positions it skips some at equal steps
+_COSINES = {**COLOUR_BAR, "len": 0.9, "tickformat": ".2f", "xpad": 4, "title": {"text": "cosine"}}
 
 
 def part_shares(
@@ -124,7 +125,7 @@ def cosine_map(
             if count <= 40
             else None,
             hovertemplate=("%{customdata}" if count <= 40 else "%{y} and %{x}") + "<br>cosine %{z:.3f}<extra></extra>",
-            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": ".2f", "xpad": 4},
+            colorbar=_COSINES,
         )
     )
     every = max(1, -(-count // 40))
@@ -157,7 +158,7 @@ def position_map(values: np.ndarray, step: int, dark: bool = False) -> go.Figure
             zmax=1,
             colorscale=diverging_scale(dark),
             hovertemplate="positions %{y} and %{x}<br>cosine %{z:.3f}<extra></extra>",
-            colorbar={**COLOUR_BAR, "len": 0.9, "tickformat": ".1f", "xpad": 4},
+            colorbar=_COSINES,
         )
     )
     figure.layout.yaxis = dict(autorange="reversed", title="position", showgrid=False, ticks="")
@@ -191,7 +192,7 @@ def nearest_map(
             zmin=0,
             zmax=1,
             colorscale=colourscale(dark),
-            colorbar=COLOUR_BAR,
+            colorbar={**COLOUR_BAR, "title": {"text": "cosine"}},
             hovertemplate="%{x}: %{text}, cosine %{z:.3f}<extra></extra>",
         )
     )

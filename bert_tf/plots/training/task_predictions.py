@@ -38,8 +38,8 @@ def probabilities(names: Sequence[str], values: Sequence[float] | np.ndarray, da
         )
     )
     figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="")
-    figure.layout.xaxis = dict(range=[0, 1.04], tickformat=".0%")
-    return apply_theme(figure, dark, height=90 + 34 * len(values))
+    figure.layout.xaxis = dict(title="probability", range=[0, 1.04], tickformat=".0%")
+    return apply_theme(figure, dark, height=124 + 34 * len(values))
 
 
 def answer_curves(pieces: Sequence[str], start: Sequence[float], end: Sequence[float], dark: bool = False) -> go.Figure:
