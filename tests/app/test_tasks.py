@@ -596,12 +596,12 @@ def test_predict_does_not_ask_for_a_hidden_word_that_the_model_cannot_predict(op
     from tests.app.conftest import use_models_in
     from tests.conftest import make_bert
 
-    bare = make_bert(seed=5, with_heads=("pooler",), name="plain")
-    checkpoints.save(tmp_path / "plain", bare.config, bare.tokenizer, bare.model)
-    (tmp_path / "explorer.toml").write_text('[models]\ndefault = "plain"\nwarm = false\n')
+    bare = make_bert(seed=5, with_heads=("pooler",), name="bare-pooler")
+    checkpoints.save(tmp_path / "bare-pooler", bare.config, bare.tokenizer, bare.model)
+    (tmp_path / "explorer.toml").write_text('[models]\ndefault = "bare-pooler"\nwarm = false\n')
     use_models_in(tmp_path, monkeypatch)
     for link in ({}, {"mask": "a1"}):
-        app = open_app(page="predict", model="plain", a="the cat sat", **link)
+        app = open_app(page="predict", model="bare-pooler", a="the cat sat", **link)
         no_trouble(app)
         (warning,) = app.warning
         assert "in its checkpoint" in warning.value
@@ -617,7 +617,7 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
 
     home = tmp_path / "home"
     shutil.copytree(task_home, home)
-    bare = make_bert(seed=5, with_heads=("pooler",), name="plain")
+    bare = make_bert(seed=5, with_heads=("pooler",), name="bare-pooler")
     shutil.rmtree(home / "plain")
     checkpoints.save(home / "plain", bare.config, bare.tokenizer, bare.model)
     monkeypatch.setenv("BERT_TF_HOME", str(home))

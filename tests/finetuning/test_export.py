@@ -75,7 +75,7 @@ def test_a_saved_model_without_raw_text_says_so(member, kind, tmp_path, capsys):
 @pytest.mark.parametrize(
     "changes, why",
     [
-        ({"strip_accents": True, "lower_case": False}, "capital letters and accents only together"),
+        ({"strips_accents": True, "lower_case": False}, "capital letters and accents only together"),
         ({"tokenize_chinese_chars": False}, "always splits Chinese characters"),
     ],
 )

@@ -11,6 +11,7 @@ from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.parameters import is_transposed, parameter_counts
 from bert_tf.runtime import Runtime
 from bert_tf.runtime.numpy_ops import read_by_mlm
+from bert_tf.runtime.runtime import fast_precision
 from bert_tf.tokenizers import Tokenizer
 from tests.conftest import outputs_of, randomise, small_vocabulary
 
@@ -159,7 +160,9 @@ def test_reduced_precision_is_near(reader, precision, tolerance):
     batch = {**batch_of(reader.config, 4, 16), "mask_positions": np.array([[1, 5, 10]] * 4, np.int32)}
     exact, reduced = (Runtime(reader.model, one).run(batch, ("mlm_logits",)) for one in ("float32", precision))
     difference = np.abs(reduced["mlm_logits"] - exact["mlm_logits"])
-    assert 0 < difference.max() < tolerance * np.abs(exact["mlm_logits"]).max()
+    assert difference.max() < tolerance * np.abs(exact["mlm_logits"]).max()
+    # A processor without bfloat16 computes in float32 instead.
+    assert (difference.max() > 0) == (precision == "int8" or fast_precision() == "bfloat16")
 
 
 def test_tensors_and_parameters_are_as_many_as_arithmetic_says(reader):
