@@ -101,7 +101,7 @@ def _check(name: str, value: Any, kind: str) -> None:
     wanted, *others = kind.split(" | ")
     if isinstance(value, str) and "str" in others:
         return
-    if isinstance(value, (list, tuple)) and f"Iterable[{wanted}]" in others:
+    if f"Iterable[{wanted}]" in others and isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
         _check_collection(name, value, wanted)
     elif _is_other(value, wanted):
         source = f"give bert.trace({value!r:.60})" if (wanted, type(value)) == ("Trace", str) else _SOURCES[wanted]

@@ -127,6 +127,9 @@ def test_what_may_be_right_is_not_refused(tiny_bert, trace):
     ablations = (Ablation(layers=(layer,)) for layer in range(2))
     assert len(explain.sweep(tiny_bert, dataclasses.replace(trace, model="renamed"), ablations).ablations) == 2
     assert len(explain.score_rows(tiny_bert, iter(ROWS.rows))) == 2
+    traces = [tiny_bert.trace(text) for text in ("the cat sat", "it ran")]
+    for listed in (iter(traces), dict(enumerate(traces)).values()):
+        assert explain.layer_similarity(listed, traces, debiased=False).diagonal() == pytest.approx(1)
 
 
 def test_a_missing_argument_is_pythons_error(tiny_bert):
