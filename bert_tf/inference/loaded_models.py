@@ -88,15 +88,11 @@ class LoadedModels(ByteStore):
         It is built again in a second or two; it is several times as large as what the model needs for other answers.
         """
         with self._lock:
-            weights = {id(bert.weights): bert.weights for bert in self._berts()} if self._drops_parts else {}
-            built = [
-                (used_at, one)
-                for one in weights.values()
-                if (used_at := getattr(one, "model_used_at", None)) is not None and not self._is_built_in_use(one)
-            ]
-            if built:
-                self._drop_built(min(built, key=operator.itemgetter(0))[1])
-            return bool(built)
+            weights = [bert.weights for bert in self._berts()] if self._drops_parts else []
+            times = [(used_at, one) for one in weights if (used_at := self._built_used_at(one)) is not None]
+            if times:
+                self._drop_built(min(times, key=operator.itemgetter(0))[1])
+            return bool(times)
 
     def _parts(self):
         """(when it was used, callable () that drops it) for each workspace, graph and Keras model that may be dropped
@@ -106,14 +102,15 @@ class LoadedModels(ByteStore):
             needed = max((graphs.latest() for graphs in bert.graphs), default=-math.inf) - _TOGETHER
             times += [(graphs.oldest_workspace(), graphs.free_oldest, math.inf) for graphs in bert.graphs]
             times += [(graphs.oldest(), graphs.drop_oldest, needed) for graphs in bert.graphs]
-            built_used_at = getattr(bert.weights, "model_used_at", None)
-            if built_used_at is not None and not self._is_built_in_use(bert.weights):
+            built_used_at = self._built_used_at(bert.weights)
+            if built_used_at is not None:
                 times.append((built_used_at, functools.partial(self._drop_built, bert.weights), needed))
         return [(used_at, drop) for used_at, drop, needed in times if used_at is not None and used_at < needed]
 
-    def _is_built_in_use(self, weights):
-        """Whether the Keras model of these weights is in use, in any precision."""
-        return any(bert.weights is weights and self._keras_users[key] > 0 for key, bert in self._alive_berts())
+    def _built_used_at(self, weights):
+        """When the Keras model of these weights was used last; None if there is none, or any precision uses it now."""
+        is_in_use = any(bert.weights is weights and self._keras_users[key] > 0 for key, bert in self._alive_berts())
+        return None if is_in_use else getattr(weights, "model_used_at", None)
 
     def _drop_built(self, weights):
         """Drop the Keras model of these weights, which the models of all precisions share."""

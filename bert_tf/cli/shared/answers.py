@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import json
 import os
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.checksums import checksum
-from bert_tf.cli.shared.files import is_stream, refuse_no_file
+from bert_tf.cli.shared.files import is_stream, refuse_unwritable
 from bert_tf.errors import InputError
 from bert_tf.files import DISK_FULL, read_json, write_json
 from bert_tf.folder_lock import only_writer
@@ -85,7 +84,7 @@ def answers_to(args: argparse.Namespace) -> Iterator[Answers]:
     """
     path = None if args.output == "-" else args.output
     if path is not None:
-        refuse_no_file(path)
+        refuse_unwritable(path)
     if path is None or is_stream(path):
         if args.resume:
             raise InputError("--resume goes with --output FILE.")
@@ -93,8 +92,6 @@ def answers_to(args: argparse.Namespace) -> Iterator[Answers]:
             yield Answers(partial(_send_to, stream, args.batch_size == 1))
         return
     target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     unfinished = target.with_name(f"{target.name}{PARTIAL}")
     in_use = f"Another `predict` is writing {unfinished}; wait until it ends, or give another --output."
     with _names(path), only_writer(unfinished.with_name(f"{unfinished.name}.lock"), in_use):
