@@ -77,6 +77,31 @@ def has_tiles() -> bool:
     return any("amx" in one["primitiveType"].value for one in facts if "primitiveType" in one)
 
 
+@functools.cache
+def computed_in(precision: str) -> str:
+    """Return the precision in which OpenVINO computes on this processor: that which is asked for, or "float32".
+
+    A processor that has neither AVX-512 nor the newer instructions of AVX2 computes bfloat16 and int8 in float32.
+    Nothing reports this, so one product is computed as in a model and compared with the exact one.
+
+    Args:
+        precision: str. "float32", "bfloat16" or "int8".
+    """
+    if precision == "float32" or "BF16" in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        return precision
+    if precision == "bfloat16":
+        return "float32"
+    random = np.random.default_rng(0)
+    values = random.standard_normal((16, 768), np.float32)
+    weights = random.integers(-127, 128, (768, 768)).astype(np.int8)
+    x = op.parameter([-1, 768], np.float32)
+    matrix = op.multiply(op.convert(op.constant(weights), np.float32), op.constant(np.ones((768, 1), np.float32)))
+    model = ov.Model([op.matmul(x, matrix, False, True)], [x], "product in eight bits")
+    result = core().compile_model(model, "CPU", {"DYNAMIC_QUANTIZATION_GROUP_SIZE": 128})(values)[0]
+    exact = values @ weights.T.astype(np.float32)
+    return "float32" if np.abs(result - exact).max() < 1e-4 * np.abs(exact).max() else precision
+
+
 class OpenVINOEngine:
     """Runs the graph of a model in OpenVINO. Calls from several threads wait for each other: each uses all cores.
 

@@ -243,12 +243,31 @@ def fast_precision() -> str:
 
     Of the precisions that keep 99% of the first predictions it is the fastest (docs/explanation/inference.md).
     """
+    if _has_gpu():
+        return "float32"
     try:
-        from bert_tf.runtime.openvino_engine import core
+        from bert_tf.runtime.openvino_engine import computed_in
     except ImportError:
         return "float32"
-    is_fast = "BF16" in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-    return "bfloat16" if is_fast and not _has_gpu() else "float32"
+    return computed_in("bfloat16")
+
+
+def actual_precision(precision: str) -> str:
+    """Return the precision in which a `Runtime` of this precision computes on this machine.
+
+    Args:
+        precision: str. One of `PRECISIONS`.
+
+    Returns:
+        str. "float32" if OpenVINO would be used and the processor cannot compute in `precision`; else `precision`.
+    """
+    if precision == "float32" or _has_gpu():
+        return precision
+    try:
+        from bert_tf.runtime.openvino_engine import computed_in
+    except ImportError:
+        return precision
+    return computed_in(precision)
 
 
 def _has_gpu():

@@ -198,8 +198,10 @@ def _two_models(installed, *models):
 
 
 def _footer(shared, trace):
+    from bert_tf.runtime.runtime import actual_precision
+
     facts = (
-        f"{title(shared.name)}, {state.view().precision}",
+        f"{title(shared.name)}, {actual_precision(state.view().precision)}",
         count(trace.length, "token"),
         milliseconds(trace.seconds),
     )

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from bert_tf.checkpoints import list_models
+from bert_tf.runtime import runtime
 from tests.app.page_reading import page_text
 from ui.elements.text_notes import seems_foreign
 from ui.session import model_store
@@ -24,6 +25,22 @@ def test_the_facts_are_size_shape_and_language_and_not_the_licence(open_app):
     output = captions(app)[0]
     assert "parameters" in output and "3 layers × 4 heads" in output
     assert "8 bits" not in output and "licen" not in output.lower()
+
+
+@pytest.mark.parametrize(
+    "page, actual, expected",
+    [
+        ("predict", "float32", ["The processor here cannot compute in int8; it computes in float32."]),
+        ("predict", "int8", []),
+        ("ablation", "float32", ["This page computes in float32."]),
+    ],
+)
+def test_the_sidebar_says_where_another_precision_is_computed_in_float32(open_app, monkeypatch, page, actual, expected):
+    monkeypatch.setattr(runtime, "actual_precision", lambda precision: actual)
+    app = open_app(page=page, model="tiny-cased", a="A cat sat.", precision="int8")
+    assert [caption for caption in captions(app) if "compute" in caption] == expected
+    if page == "predict":
+        assert any(f", {actual} · " in caption.value for caption in app.main.caption)
 
 
 def test_an_embedded_model_says_that_it_is_in_8_bits_and_its_heads_are_new(open_app, monkeypatch, tmp_path):

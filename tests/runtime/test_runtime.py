@@ -17,7 +17,7 @@ from bert_tf.models import build_pretraining_model, view
 from bert_tf.runtime import Runtime, RuntimeInputError, openvino_engine
 from bert_tf.runtime import runtime as runtime_module
 from bert_tf.runtime.graphs import bert as bert_graph
-from bert_tf.runtime.runtime import fast_precision
+from bert_tf.runtime.runtime import actual_precision, fast_precision
 from tests.conftest import outputs_of
 
 ENGINES = ("openvino", "tensorflow")
@@ -95,9 +95,12 @@ def test_the_workspaces_of_graphs_can_be_freed_and_results_stay_the_same(model):
     [(["BF16", "FP32"], False, "bfloat16"), (["BF16"], True, "float32"), (["FP32"], False, "float32")],
 )
 def test_the_fast_precision_is_one_that_the_machine_computes_in(monkeypatch, can, gpu, expected):
+    openvino_engine.computed_in.cache_clear()
     monkeypatch.setattr(openvino_engine, "core", lambda: SimpleNamespace(get_property=lambda device, name: can))
     monkeypatch.setattr(runtime_module, "_has_gpu", lambda: gpu)
     assert fast_precision() == expected
+    assert actual_precision("bfloat16") == ("bfloat16" if gpu else expected)
+    openvino_engine.computed_in.cache_clear()
 
 
 def test_whether_other_work_waits_is_asked_at_every_pass(model):

@@ -16,6 +16,7 @@ from bert_tf.runtime import Runtime, RuntimeInputError, openvino_engine
 from bert_tf.runtime.graphs import bert as graph_of_bert
 from bert_tf.runtime.graphs import eight_bits
 from bert_tf.runtime.graphs.bert import build
+from bert_tf.runtime.runtime import PRECISIONS, actual_precision
 from tests.conftest import make_bert, outputs_of
 
 CPU_FLAGS = Path("/proc/cpuinfo")
@@ -138,6 +139,15 @@ def test_long_inputs_are_rounded_to_eight_bits_only_without_tiles_of_bfloat16(wi
         for kind in requests
     }
     assert group_sizes == ({"short": 32, "maps": 0} if has_tiles else {"maps": 32})
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_actual_precision_is_float32_where_the_numbers_are_those_of_float32(precision):
+    weights = bert_tf.load("bert-small-uncased-embedded").weights  # stored in eight bits
+    batch_of_model, outputs = batch(weights.bert_config, rows=4, tokens=16), ("sequence_output",)
+    exact, other = (Runtime(weights, one, "openvino").run(batch_of_model, outputs) for one in ("float32", precision))
+    difference = largest_difference(exact["sequence_output"], other["sequence_output"])
+    assert (actual_precision(precision) == "float32") == (difference < 1e-4)
 
 
 @pytest.mark.skipif(not CPU_FLAGS.exists(), reason="reads the processor's flags from Linux")

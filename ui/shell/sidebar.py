@@ -56,8 +56,19 @@ def draw(installed):
             "about one of 200 cases, in int8 in one of 70. float32 is exact; ablation, patching, contributions and "
             "gradients always compute in it.",
         )
-        if frame.current_page().in_float32 and state.view().precision != "float32":
-            st.caption("This page computes in float32.")
+        _note_float32(state.view().precision)
+
+
+def _note_float32(precision):
+    """Say that the page or the processor computes in float32 where another precision is chosen."""
+    if precision == "float32":
+        return
+    from bert_tf.runtime.runtime import actual_precision  # which may import OpenVINO
+
+    if frame.current_page().in_float32:
+        st.caption("This page computes in float32.")
+    elif actual_precision(precision) == "float32":
+        st.caption(f"The processor here cannot compute in {precision}; it computes in float32.")
 
 
 def _note_replaced(name):

@@ -178,7 +178,10 @@ def saved_page(trace, heads, selection, threshold=0.0, colours=("",), models="",
 
 def footer(shared, trace):
     """What was read and in which precision, and how long it took."""
-    read = f"{title(shared.name)}, {state.view().precision} · {count(trace.length, 'token')}"
+    from bert_tf.runtime.runtime import actual_precision
+
+    precision = actual_precision(state.view().precision)
+    read = f"{title(shared.name)}, {precision} · {count(trace.length, 'token')}"
     st.caption(f"{read} · {milliseconds(trace.seconds)}")
 
 
