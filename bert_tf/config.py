@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.architectures import ARCHITECTURES, BERT, Architecture
+from bert_tf.errors import did_you_mean
 
 # Settings in Google's and Hugging Face's files that do not change the network.
 _BOOKKEEPING = frozenset(
@@ -496,8 +497,8 @@ class BertConfig:
 def _warn_unknown(key, fields):
     """Warn once that a key is not known."""
     near = difflib.get_close_matches(key, fields, n=1, cutoff=0.8)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    warnings.warn(f"The model setting {key!r} is not known and is ignored.{hint}", UnknownSetting, stacklevel=2)
+    message = f"The model setting {key!r} is not known and is ignored.{did_you_mean(map(repr, near))}"
+    warnings.warn(message, UnknownSetting, stacklevel=2)
 
 
 _LEFT_OUT = (("tie_word_embeddings", True),)  # settings that a file states only if they have another value

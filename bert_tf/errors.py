@@ -1,6 +1,6 @@
 """The errors that a user can cause, each with one clear sentence: inputs, texts, vocabularies, model folders, tasks."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 
@@ -177,6 +177,12 @@ class MissingHead(CheckpointError):
 def _listed(words, last):
     """Words with commas between them, and `last` before the last one."""
     return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def did_you_mean(names: Iterable[object]) -> str:
+    """The end of an error message: " Did you mean A, B or C?" of names that are similar to a wrong one; "" for none."""
+    near = [str(name) for name in names]
+    return f" Did you mean {_listed(near, 'or')}?" if near else ""
 
 
 def post_norm_needed(analysis: str, name: str, layer: str) -> InputError:

@@ -21,7 +21,7 @@ from typing import Any
 from bert_tf.checkpoints.hub_repository import HubFile, HubRepository, describe, folder_name, parse_name
 from bert_tf.checkpoints.library import looks_like_model, models_dir
 from bert_tf.checkpoints.registry import closest_names, released
-from bert_tf.errors import DownloadError, UnknownModel
+from bert_tf.errors import DownloadError, UnknownModel, did_you_mean
 from bert_tf.files import is_missing_or_empty, write_text
 
 WEIGHTS = "model.safetensors"
@@ -168,8 +168,7 @@ def _target(name):
     if repository is not None:
         repo, revision = repository
         return _Target(folder_name(repo, revision), repo, revision or "main", "", f"the hub's repository {repo}")
-    near = closest_names(name)
-    hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists them."
+    hint = did_you_mean(closest_names(name)) or " `python -m bert_tf models` lists them."
     raise UnknownModel(
         f"There is no released model called {str(name)[:200]!r}.{hint} Any other model of the hub is named OWNER/NAME."
     )

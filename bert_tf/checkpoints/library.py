@@ -22,7 +22,7 @@ from bert_tf.checkpoints.hub_repository import folder_name, parse_name
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present, task_names
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
-from bert_tf.errors import CheckpointError, UnknownModel
+from bert_tf.errors import CheckpointError, UnknownModel, did_you_mean
 from bert_tf.files import explorer_folder
 from bert_tf.parameters import parameter_counts
 
@@ -195,8 +195,7 @@ def _not_found(text, release, path, allow_paths):
     installed = [folder.name for root in (embedded_dir(), models_dir()) for folder in _model_folders(root)]
     if text in installed:
         return f"The models directory holds {text!r}, but {_INVALID_NAME}"
-    near = closest_names(text, installed)
-    hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists them all."
+    hint = did_you_mean(closest_names(text, installed)) or " `python -m bert_tf models` lists them all."
     noun = "model or folder" if allow_paths else "model"
     return f"There is no {noun} called {text[:200]!r}.{hint}"
 

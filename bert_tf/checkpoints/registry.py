@@ -267,11 +267,14 @@ def released(name: str) -> ReleasedModel | None:
 def closest_names(name: str, known: Iterable[str] = ()) -> list[str]:
     """Return up to three names similar to `name`, from the released models and `known`.
 
-    Names that begin with `name` come first, the shortest before the others; then the most similar ones.
+    Names that begin with `name` come first, the shortest before the others; then those of `known` that have it between
+    hyphens; then the most similar ones.
     """
+    known = list(known)
     names = {key.lower(): key for model in RELEASED for key in (model.name, *model.aliases)}
     names.update({key.lower(): key for key in known})
     wanted = str(name).lower().replace(" ", "-").replace("_", "-")
     longer = sorted((key for key in names if wanted and key.startswith(wanted)), key=len)
+    parts = [key.lower() for key in known if wanted in key.lower().split("-")]
     near = difflib.get_close_matches(str(name).lower(), list(names), n=3, cutoff=0.5)
-    return [names[key] for key in dict.fromkeys([*longer, *near])][:3]
+    return [names[key] for key in dict.fromkeys([*longer, *parts, *near])][:3]

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, NoReturn, TextIO, cast
 
 import bert_tf
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, did_you_mean
 from bert_tf.resources.remote import local_copies
 from bert_tf.user_errors import is_user_error
 
@@ -102,7 +102,7 @@ class _Parser(argparse.ArgumentParser):
 def _did_you_mean(text, names):
     """The end of an error message: the names that are similar to a wrong one; "" if there is none."""
     near = difflib.get_close_matches(str(text), map(str, names), n=2, cutoff=0.8)
-    return f". Did you mean {' or '.join(near)}?" if near else ""
+    return f".{did_you_mean(near)}" if near else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

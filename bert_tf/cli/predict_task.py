@@ -18,7 +18,7 @@ from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.render import bar, cut_note, percent, table
 from bert_tf.cli.shared.runner_options import run_on_runner
 from bert_tf.errors import InputError
-from bert_tf.finetuning.data.tables import FORMATS, BlankLines, table_format
+from bert_tf.finetuning.data.tables import FORMATS, BlankLines, lines_hint, table_format
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import READING, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
@@ -109,7 +109,9 @@ def _predict_file(args):
     records = task.checked_records(args.input, args, settings, blank)
     first = next(records, None)  # an empty file is an error before the model is loaded, which takes seconds
     if first is None:
-        raise InputError(f"{input_name(args.input)} contains no example.")
+        hint = lines_hint(args.input, args.format)
+        header = " after its first line, which names the columns" if hint else ""
+        raise InputError(f"{input_name(args.input)} contains no example{header}.{hint}")
     as_csv = False
     if args.output not in (None, "-"):
         refuse_no_file(args.output)

@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any
 from unicodedata import normalize
 
-from bert_tf.errors import InputError, MaskPositionError, MaskTruncated, WordNotFound
+from bert_tf.errors import InputError, MaskPositionError, MaskTruncated, WordNotFound, did_you_mean
 from bert_tf.inference.words import Word, WordSpan, words_of
 from bert_tf.tokenizers import BaseTokenizer, Encoding
 
@@ -145,8 +145,7 @@ def _not_found(spelling, repetitions, words, encoding, texts, tokenizer):
             f"{'once' if repetitions == 1 else f'{repetitions} times'}."
         )
     similar = get_close_matches(spelling, dict.fromkeys(word.text for word in words), n=3, cutoff=0.6)
-    hint = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
-    return WordNotFound(f"The word {spelling!r} is not in the text.{hint}")
+    return WordNotFound(f"The word {spelling!r} is not in the text.{did_you_mean(map(repr, similar))}")
 
 
 def _words_of_full_texts(texts, tokenizer):

@@ -60,6 +60,7 @@ def test_a_misspelled_name_finds_its_neighbour():
 def test_the_beginning_of_a_name_finds_the_names_that_begin_so():
     assert closest_names("bert-base")[0] == closest_names("BERT Base")[0] == "bert-base-cased"
     assert closest_names("mine", ["mine-after-two-epochs"])[0] == "mine-after-two-epochs"
+    assert closest_names("small", ["bert-small-mine", "smaller-still"])[:2] == ["smaller-still", "bert-small-mine"]
     assert closest_names("") == []
 
 

@@ -182,6 +182,16 @@ def test_a_file_without_a_text_is_an_error(model, text, tasks, tmp_path, capsys,
     assert not captured.out
 
 
+def test_a_single_line_that_was_read_as_the_columns_is_explained(tasks, tmp_path, capsys):
+    source = tmp_path / "in.txt"
+    source.write_text("A good film.\n")
+    assert main(["predict", "--model", str(tasks / "classes"), "--input", str(source)]) == 2
+    expected = (
+        "no example after its first line, which names the columns. A file with one text on each line needs --format"
+    )
+    assert expected in capsys.readouterr().err
+
+
 def test_a_pipeline_says_it_once_too(tasks, tmp_path):
     (tmp_path / "in.csv").write_text("own\na cat\n")
     with pytest.raises(ValueError, match="no column with the text"):

@@ -81,6 +81,13 @@ def table_format(path: str | Path, name: str | None = None) -> str:
     return FORMATS[ending]
 
 
+def lines_hint(path: str | Path, name: str | None = None) -> str:
+    """The end of an error message about a .txt file, which is read as a table unless `name` is a format; else ""."""
+    if name is not None or Path(path).suffix.lower() != ".txt":
+        return ""
+    return " A file with one text on each line needs --format lines."
+
+
 def refuse_columns(path: str | Path, kind: str | None, columns: Sequence[str] | None) -> None:
     """Raises DataError if columns are named for a file without any: one of format "lines" or "jsonl"."""
     read_as = {"lines": "a text on each line", "jsonl": "JSON lines"}.get(kind or "")

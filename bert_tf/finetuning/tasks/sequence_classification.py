@@ -28,7 +28,7 @@ from bert_tf.finetuning.data.sentence_examples import (
     read_sentences,
     usual_column,
 )
-from bert_tf.finetuning.data.tables import column_names, records_or_errors, table_format
+from bert_tf.finetuning.data.tables import column_names, lines_hint, records_or_errors, table_format
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
 from bert_tf.finetuning.tasks.head_formulas import dense, dense_shapes, sentence_vector
 from bert_tf.finetuning.tasks.task import Task
@@ -197,9 +197,7 @@ class SequenceClassification(Task):
         try:
             find_columns(path, record, layout, labelled=False, pair=bool(settings.pair))
         except DataError as error:
-            is_text = str(path).lower().endswith(".txt") and not getattr(options, "format", None)
-            hint = " A file with one text on each line needs --format lines." if is_text else ""
-            raise DataError(f"{error}{hint}") from None
+            raise DataError(f"{error}{lines_hint(path, getattr(options, 'format', None))}") from None
 
     def asked(self, record: Any, options: Namespace) -> Any:
         if not isinstance(record, dict):
