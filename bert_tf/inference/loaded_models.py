@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BYTES_PER_PARAMETER = 4
 _TOGETHER = 1.0  # seconds between the graphs that one answer needs
+_LEFT = 10.0  # seconds after which a graph makes room for something large, though the next answer may need it
 
 
 class LoadedModels(ByteStore):
@@ -83,16 +84,28 @@ class LoadedModels(ByteStore):
             super().drop_oldest()
 
     def drop_in_need(self) -> bool:
-        """Drop the Keras model that was used longest ago and is not in use, though its model's last answer needed it.
+        """Drop the part that was used longest ago of those not in use, though its model's last answer needed it.
 
-        It is built again in a second or two; it is several times as large as what the model needs for other answers.
+        A Keras model goes first, which is several times as large as a graph; then a graph that nobody has used for ten
+        seconds. Each is made again in a second or two.
         """
         with self._lock:
-            weights = [bert.weights for bert in self._berts()] if self._drops_parts else []
-            times = [(used_at, one) for one in weights if (used_at := self._built_used_at(one)) is not None]
-            if times:
-                self._drop_built(min(times, key=operator.itemgetter(0))[1])
-            return bool(times)
+            berts = self._berts() if self._drops_parts else []
+            until = time.monotonic() - _LEFT
+            parts = [
+                (used_at, functools.partial(self._drop_built, bert.weights))
+                for bert in berts
+                if (used_at := self._built_used_at(bert.weights)) is not None
+            ]
+            parts = parts or [
+                (used_at, graphs.drop_oldest)
+                for bert in berts
+                for graphs in bert.graphs
+                if (used_at := graphs.oldest()) is not None and used_at < until
+            ]
+            if parts:
+                min(parts, key=operator.itemgetter(0))[1]()
+            return bool(parts)
 
     def _parts(self):
         """(when it was used, callable () that drops it) for each workspace, graph and Keras model that may be dropped

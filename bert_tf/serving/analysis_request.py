@@ -69,7 +69,8 @@ def answer(name: str, body: dict[str, Any], store: ModelStore, limits: ServiceLi
 
 
 def _answer(analysis, body, store, limits):
-    options = options_of(analysis, body.get("options", {}), store, limits)
+    values = body.get("options")
+    options = options_of(analysis, {} if values is None else values, store, limits)
     namespace = _namespace(analysis, body, limits)
     command.check(analysis, namespace, options)
     if namespace.texts is not None and analysis.check_rows is not None:

@@ -63,8 +63,9 @@ class ModelStore:
             raise RequestProblem(400, f"The name of a model is text, not {str(name)[:80]}.")
         try:
             known_name = find(name, allow_paths=False).name
-        except UnknownModel as error:
-            raise RequestProblem(404, str(error)) from None
+        except UnknownModel as error:  # which speaks of the command line
+            sentence = f"There is no model called {name[:200]!r} here; GET /models lists them."
+            raise RequestProblem(404, sentence) from error
         if self._limits.models and known_name not in self._limits.models:
             raise RequestProblem(
                 404, f"{known_name} is not offered here; offered are {', '.join(self._limits.models)}."

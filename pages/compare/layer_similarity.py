@@ -164,7 +164,7 @@ def _show(pair, measure, result):
             f" {number(values[-1, best])}."
         )
     note = _MEASURE_NOTES[measure].format(a_direction=WORDS_PER_DIRECTION, chance=result.chance_similarity)
-    st.caption(f"Over {count(result.words, 'word')}. The colours span the values of the map. {note}")
+    st.caption(f"Over {count(result.words, 'word')}. The colours span the values of the map.", help=note)
     if result.problems:
         row, why = result.problems[0]
         st.caption(

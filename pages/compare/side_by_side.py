@@ -162,11 +162,11 @@ def _agreement(pair, traces, result):
 def _head_differences(traces, compared):
     """Sentences: how much the predictions of the heads for pairs and for replaced tokens differ."""
     differences = (
-        ("P(IsNext) differs by {:.3f}.", compared.is_next_difference),
-        ("P(in order) differs by {:.3f}.", compared.in_order_difference),
-        ("P(replaced) of a token differs by {:.3f} on average.", compared.replaced_difference),
+        ("P(IsNext) differs by {:.1f} percentage points.", compared.is_next_difference),
+        ("P(in order) differs by {:.1f} percentage points.", compared.in_order_difference),
+        ("P(replaced) of a token differs by {:.1f} percentage points on average.", compared.replaced_difference),
     )
-    sentences = [sentence.format(abs(value)) for sentence, value in differences if value is not None]
+    sentences = [sentence.format(100 * abs(value)) for sentence, value in differences if value is not None]
     if {"nsp", "sop"} == {head for trace in traces for head in ("nsp", "sop") if getattr(trace, head) is not None}:
         sentences.append(
             "One side predicts the next sentence, the other the sentence order: these numbers cannot be compared."

@@ -76,6 +76,8 @@ def page():
             return
         _two_models(installed, (shared, trace), (other, other_trace))
         model_offer.draw("predict")
+    with links:
+        _link()
     single, of_pieces, _ = mask_predictions.asked_words(shared)
     snippets.give(shared, trace, single, drawn, of_pieces)
     _footer(shared, trace)
@@ -104,10 +106,15 @@ def _share(shared, trace, layer, head):
         "Saves a picture of 1200 by 630 pixels with the texts, the predictions and the attention. With Shift: as SVG."
     )
     components.picture("c_share", "Share", "bert", card, help_text)
-    if not left_out(state.view(), state.limits()):
-        with st.popover("Link", icon=":material/link:", type="tertiary"):
-            st.caption("This link opens this view: the texts, the mask, the model, the layer and the head.")
-            st.code(frame.link_to(state.view()), language=None, wrap_lines=True)
+
+
+def _link():
+    """Draw the link to this view, unless no link can hold all of it."""
+    if left_out(state.view(), state.limits()):
+        return
+    with st.popover("Link", icon=":material/link:", type="tertiary"):
+        st.caption("This link opens this view: the texts, the masks, the models, the layer and the head.")
+        st.code(frame.link_to(state.view()), language=None, wrap_lines=True)
 
 
 def _second_model(installed):

@@ -341,8 +341,8 @@ def test_the_time_lapse_follows_the_order_of_sentences(at, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     "name, says",
     [
-        ("albert", "P(in order) differs by {:.3f}."),
-        ("electra-discriminator", "P(replaced) of a token differs by {:.3f}"),
+        ("albert", "P(in order) differs by {:.1f} percentage points."),
+        ("electra-discriminator", "P(replaced) of a token differs by {:.1f} percentage points"),
     ],
 )
 def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
@@ -351,7 +351,7 @@ def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
     traces = [bert.trace(TEXTS[name], "of work") for bert in pair]
     actual = compare(*traces, *(bert.tokenizer for bert in pair), *(len(trace.attentions) for trace in traces))
     apart = actual.in_order_difference if name == "albert" else actual.replaced_difference
-    assert says.format(abs(apart)) in page_text(app) and abs(apart) > 1e-3
+    assert says.format(100 * abs(apart)) in page_text(app) and abs(apart) > 1e-3
 
 
 def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):

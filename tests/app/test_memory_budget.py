@@ -64,15 +64,17 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def use_graph(monkeypatch):
-    """Callable (`CompiledGraphs`, kind, seconds on the clock) that uses a graph."""
+    """Callable (`CompiledGraphs`, kind, seconds on the clock) that uses a graph; its `now` is the clock."""
     now = types.SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(compiled_graphs, "time", types.SimpleNamespace(monotonic=lambda: now.seconds))
+    for module in (compiled_graphs, loaded_models):
+        monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: now.seconds))
 
     def use(graphs, kind, seconds):
         now.seconds = seconds
         with graphs.using(kind, object):
             pass
 
+    use.now = now
     return use
 
 
@@ -560,9 +562,16 @@ def test_graphs_go_that_the_last_answer_of_a_model_did_not_need(use_graph):
     budget.make_room()
     assert budget.bytes == 100 and store.names() == ["a", "b"]
     assert list(passes) == ["maps"] and list(steps) == ["mlm"]
+    use_graph.now.seconds = 105
     with budget.room(50):
         pass
     assert list(passes) == ["maps"] and list(steps) == ["mlm"]  # both are needed for an answer
+    use_graph.now.seconds = 110.2
+    budget.make_room()
+    with budget.room(15):
+        assert list(passes) == [] and list(steps) == ["mlm"]  # what comes is large, and nobody has used it for a while
+    with budget.room(50):
+        assert list(steps) == ["mlm"]
 
 
 def test_workspaces_go_before_graphs_also_of_the_graphs_that_are_kept(use_graph):

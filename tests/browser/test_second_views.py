@@ -218,7 +218,8 @@ def test_two_models_beside_each_other(visit, bert, trace, server_home):
     expect(page.locator(".card .share")).to_have_text([percent(one.probability) for one in guesses])
     verdicts = [f"IsNext {100 * one.nsp.is_next:.1f}%" for one in (trace, two)]
     expect(page.locator(".gauge .left")).to_have_text(verdicts)
-    expect(page.get_by_text(f"P(IsNext) differs by {abs(trace.nsp.is_next - two.nsp.is_next):.3f}.")).to_be_visible()
+    apart = 100 * abs(trace.nsp.is_next - two.nsp.is_next)
+    expect(page.get_by_text(f"P(IsNext) differs by {apart:.1f} percentage points.")).to_be_visible()
     # The table is a canvas, with its cells as text inside for screen readers.
     page.locator("[data-testid=stDataFrame]").first.scroll_into_view_if_needed()
     expect(page.get_by_test_id("glide-cell-1-0").first).to_have_text(guesses[0].token)

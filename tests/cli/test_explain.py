@@ -393,6 +393,9 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(capsys, tmp_pa
 def test_a_text_that_is_cut_is_reported(capsys, tiny_folder):
     assert main(["explain", "attention", "cat " * 300, "--model", str(tiny_folder), "--csv", "-"]) == 0
     assert "Cut off at the end: 174 tokens of text A, 0 of text B." in capsys.readouterr().err
+    for times, expected in ((300, {"tokens_a": 174, "tokens_b": 0}), (3, None)):
+        assert main(["explain", "attention", "cat " * times, "--model", str(tiny_folder), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out).get("truncated") == expected
 
 
 def test_a_csv_cell_is_written_as_it_is(capsys, tmp_path, tiny_folder):

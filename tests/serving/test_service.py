@@ -148,6 +148,7 @@ def test_features_are_the_sentence_vectors(service, tiny_bert):
     "name, body, arguments",
     [
         ("logit-lens", {"options": {"top_k": 2}}, (TEXT, "--top-k", "2")),
+        ("logit-lens", {"options": None}, (TEXT,)),
         ("contributions", {"target": {"token": "cat"}}, (TEXT, "--target", "cat")),
         ("ablation", {"options": {"heads": ["0.1", "1.0"]}}, (TEXT, "--heads", "0.1", "1.0")),
         ("compare", {"options": {"other": "tiny-uncased"}}, (TEXT, "--other", "tiny-uncased")),
@@ -198,7 +199,7 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/predict", b'{"\\ud800": 1}', 400, "Unknown keys: ?"),
         ("/predict", {"inputs": [TEXT] * 9}, 413, "at most 8"),
         ("/predict", {"text_a": TEXT, "targets": "a" * 6000}, 413, "5,000 bytes"),
-        ("/predict", {"text_a": TEXT, "model": "../../etc"}, 404, "There is no model"),
+        ("/predict", {"text_a": TEXT, "model": "../../etc"}, 404, "'../../etc' here; GET /models lists"),
         ("/predict", {"text_a": TEXT, "model": 3}, 400, "name of a model"),
         ("/tasks/tiny-cased", {"text": "x"}, 404, "not fine-tuned"),
         ("/features", {"text_a": "x", "pooling": "median"}, 400, "median"),

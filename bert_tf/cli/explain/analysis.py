@@ -164,11 +164,13 @@ def record_of(analysis: Analysis, bert: Any, trace: Any, result: Any) -> dict[st
     Args:
         analysis: `Analysis`. bert: `Bert` or None. trace: `Trace` or None, what was analysed. result: its `Result`.
 
-    Returns: dict of JSON values.
+    Returns:
+        dict of JSON values. "truncated" says how many tokens of each text were not read; it is left out if all were.
     """
     model = {"model": bert.name} if bert else {}
     tokens = {"tokens": trace.tokens} if trace is not None else {}
-    return {**model, "analysis": analysis.name, **plain(tokens), **result.to_dict()}
+    truncated = {"truncated": trace.truncated._asdict()} if trace is not None and any(trace.truncated) else {}
+    return {**model, "analysis": analysis.name, **plain(tokens), **truncated, **result.to_dict()}
 
 
 def _value(option, args):

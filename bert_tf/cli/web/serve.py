@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
             store.name_of(name)
         store.get()
     except RequestProblem as problem:
-        raise InputError(str(problem)) from None
+        raise InputError(str(problem.__cause__ or problem)) from None
     root = f"/{args.base_path.strip('/')}" if args.base_path.strip("/") else ""
     with _listening(args.address, args.port) as listener:
         print(f"Serving {store.default} at http://{args.address}:{args.port}{root}/", file=sys.stderr)
