@@ -27,6 +27,8 @@ def test_the_models_folder_is_that_of_the_environment_else_of_the_platform(monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BERT_TF_HOME", "models")  # a training that the explorer starts runs in another folder
     assert models_dir() == tmp_path / "models"
+    monkeypatch.setenv("BERT_TF_HOME", "~no-such-user/models")  # `Path.expanduser` would raise RuntimeError
+    assert models_dir() == tmp_path / "~no-such-user/models"
     monkeypatch.delenv("BERT_TF_HOME")
     assert models_dir().is_absolute() and "bert_tf" in str(models_dir())
 

@@ -3,6 +3,7 @@
 A visitor chooses a name from a listing; no text from a browser reaches the file system.
 """
 
+import os
 import pathlib
 
 import streamlit as st
@@ -22,8 +23,8 @@ def folder():
     """The folder of the runs that are not shipped; runs that are started from the page are written into it."""
     from bert_tf.checkpoints import models_dir
 
-    path = state.limits().runs
-    return pathlib.Path(path).expanduser().absolute() if path else models_dir() / "runs"
+    path = os.path.expanduser(state.limits().runs)  # "~" with an unknown user stays as it is
+    return pathlib.Path(path).absolute() if path else models_dir() / "runs"
 
 
 def runs():
