@@ -6,6 +6,7 @@ Dimension legend: A ablations, L layers, N heads, T tokens, P masks, V vocabular
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,9 @@ class Ablation:
         links: tuple of (from, to). Pairs of positions: `from` does not attend to `to`.
         attention_layers: tuple of int. The layers in which `tokens` and `links` apply; None for all.
 
+    Raises:
+        InputError: a part is not a sequence of whole numbers or, for heads and links, of pairs of them.
+
     Example:
         >>> bert = bert_tf.load()
         >>> ablate(bert, bert.trace("The cat sat on the [MASK]."), Ablation(heads=((3, 11),), layers=(0,)))
@@ -48,6 +52,19 @@ class Ablation:
     tokens: tuple = ()
     links: tuple = ()
     attention_layers: tuple | None = None
+
+    def __post_init__(self) -> None:
+        for name, parts in list(vars(self).items()):
+            if name == "attention_layers" and parts is None:
+                continue
+            in_pairs = name in ("heads", "links")
+            try:
+                numbers = tuple((index(a), index(b)) for a, b in parts) if in_pairs else tuple(map(index, parts))
+            except (TypeError, ValueError):  # not iterable, not whole, not two
+                example = "((3, 11),)" if in_pairs else "(3, 11)"
+                sentence = f"{name} of an ablation must be numbers as in {name}={example}, not {parts!r:.60}."
+                raise InputError(sentence) from None
+            object.__setattr__(self, name, numbers)
 
     @property
     def name(self) -> str:

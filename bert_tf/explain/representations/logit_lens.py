@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -211,7 +212,9 @@ def logit_lens(
 
 def _positions(trace, positions):
     """Token positions as a tuple, the masks for None; raises the errors of `logit_lens` about them."""
-    positions = trace.masks if positions is None else tuple(int(position) for position in positions)
+    positions = trace.masks if positions is None else tuple(positions)
+    if wrong := [position for position in positions if not isinstance(position, Integral)]:
+        raise InputError(f"positions are the numbers of tokens, from 0 on, not {wrong[0]!r:.60}.")
     if not positions:
         raise NothingToPredict("There is no position to look at: mask something, or name positions.")
     for position in positions:

@@ -250,6 +250,27 @@ def test_parts_that_are_not_there_are_refused(tiny_bert, trace, ablation, senten
         ablate(tiny_bert, trace, ablation)
 
 
+@pytest.mark.parametrize(
+    "parts, sentence",
+    [
+        ({"layers": 0}, r"layers of an ablation must be numbers as in layers=\(3, 11\), not 0"),
+        ({"heads": (0, 1)}, r"heads=\(\(3, 11\),\), not \(0, 1\)"),
+        ({"links": [(0, 1, 2)]}, "links"),
+        ({"tokens": [1.5]}, "tokens"),
+        ({"feed_forward": "3"}, "feed_forward"),
+        ({"attention_layers": 3}, "attention_layers"),
+    ],
+)
+def test_parts_that_are_no_numbers_are_refused(parts, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Ablation(**parts)
+
+
+def test_lists_and_arrays_are_parts_too():
+    ablation = Ablation(heads=[[0, 1]], layers=np.array([1]), links=np.array([[0, 2]]))
+    assert ablation == Ablation(heads=((0, 1),), layers=(1,), links=((0, 2),)) and hash(ablation)
+
+
 def test_there_must_be_an_answer_to_change(tiny_bert):
     with pytest.raises(NothingToPredict):
         ablate(tiny_bert, tiny_bert.trace("the cat"), Ablation(layers=(0,)))

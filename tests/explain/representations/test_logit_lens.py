@@ -82,6 +82,8 @@ def test_questions_that_cannot_be_answered_are_refused(other_bert, headless_bert
         logit_lens(other_bert, other_bert.trace("the cat"))
     with pytest.raises(MaskPositionError, match="no token 40"):
         logit_lens(other_bert, trace, (40,))
+    with pytest.raises(InputError, match="numbers of tokens, from 0 on, not 'x'"):
+        logit_lens(other_bert, trace, ["x"])
     with pytest.raises(InputError, match="hidden_states=True"):
         logit_lens(other_bert, other_bert.trace("a [MASK]", hidden_states=False))
     with pytest.raises(InputError, match="2 token ids"):
