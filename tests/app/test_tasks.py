@@ -608,6 +608,14 @@ def test_predict_does_not_ask_for_a_hidden_word_that_the_model_cannot_predict(op
         assert "Nothing is hidden yet" not in page_text(app)
 
 
+def test_predict_leads_to_the_task_of_a_model_without_masked_words(open_app, task_home):
+    app = open_app(page="predict", model="tags", a="the cat sat", mask="a1", **{"task_predictions.model": "answers"})
+    app.button(key="w_predict_task").click().run()
+    no_trouble(app)
+    assert param(app, "page") == "task_predictions"
+    assert app.segmented_control(key="w_task_model").value == "tags"
+
+
 def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp_path, monkeypatch):
     import shutil
 
