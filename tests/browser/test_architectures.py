@@ -155,14 +155,3 @@ def test_nothing_is_wider_than_a_telephone(visit):
         page = visit(link, viewport={"width": 390, "height": 844}).page
         page.locator(sign).last.wait_for()
         assert too_wide(page, link) == []
-
-
-def test_every_share_is_whole_where_cards_stand_side_by_side(visit):
-    page = visit(ONE_WAY + "&mask=a5", viewport={"width": 1024, "height": 768}).page
-    shares = page.locator(".bars .bar .share")
-    shares.last.wait_for()
-    cut = shares.evaluate_all(
-        "(all) => all.filter((one) => one.getBoundingClientRect().right > "
-        "one.closest('.bar').getBoundingClientRect().right).map((one) => one.innerText)"
-    )
-    assert cut == []

@@ -154,9 +154,3 @@ def test_every_method_can_be_read_and_chosen_on_a_phone(visit):
     expect(page.get_by_role("radio", name="0.01")).to_be_visible()
     expect(page.get_by_text("With the noise it has")).to_be_visible()
     wait_for_link(page, "saliency.method", "smoothgrad")
-
-
-def test_all_heads_and_blocks_are_in_sight_beside_the_sidebar(visit):
-    page = visit(f"/?page=contributions&{PAIR}", viewport={"width": 1024, "height": 768}).page
-    page.locator(".cells td").last.wait_for()
-    assert page.locator(".cells .scroll").evaluate("(scroll) => scroll.scrollWidth <= scroll.clientWidth")
