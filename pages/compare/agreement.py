@@ -128,10 +128,10 @@ def _show(pair, result):
 
 
 def _table(result):
-    """The table of the result, the divergence after the row's number, without columns that have no value."""
+    """The table of the result without columns that have no value: what differs is before the texts, which are long."""
     table = result.to_frame().drop(columns="same_top_prediction").replace("", None)
-    table.insert(1, "divergence_bits", table.pop("divergence_bits"))
-    return table.dropna(axis="columns", how="all")
+    first = ["row", "divergence_bits", "hidden", "prediction_a", "prediction_b"]
+    return table[[*first, *table.columns.drop(first)]].dropna(axis="columns", how="all")
 
 
 def _columns(pair, of_pairs):

@@ -193,23 +193,24 @@ def _table(pair, traces, compared):
         key="w_agreement",
         column_config={
             "shared": st.column_config.ProgressColumn(
-                f"Shared among the top {top_k}",
+                f"Top {top_k} shared",
                 format="percent",
+                width=115,
                 min_value=0,
                 max_value=1,
                 help=f"How many of the {top_k} likeliest tokens of one side are among those of the other."
                 + _folded(compared),
             ),
             "divergence": st.column_config.ProgressColumn(
-                "Jensen-Shannon divergence",
+                "Divergence",
                 format="%.3f bits",
                 min_value=0,
                 max_value=1,
-                help="0 bits: the same distribution. 1 bit: no token in common.",
+                help="The Jensen-Shannon divergence. 0 bits: the same distribution. 1 bit: no token in common.",
             ),
             "masked": "Masked",
-            "one": f"{pair[0].name} predicts",
-            "other": f"{pair[1].name} predicts",
+            "one": st.column_config.TextColumn(pair[0].name, help="The first prediction of this side."),
+            "other": st.column_config.TextColumn(pair[1].name, help="The first prediction of this side."),
         },
     )
     if compared.case_folded:

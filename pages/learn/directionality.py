@@ -208,8 +208,8 @@ def _verdict(readings, word):
     sentences = [f"How likely “{word}” is to each: {', '.join(known)}."] if known else []
     if splitting:
         sentences.append(
-            f"“{word}” is several word pieces for {', '.join(splitting)}: a model that fills one place gives it no "
-            "probability. Hide a more frequent word to compare all."
+            f"“{word}” is several word pieces for {'; '.join(splitting) if known else 'all of them'}: a model that "
+            "fills one place gives it no probability. Hide a more frequent word to compare all."
         )
     st.markdown(escape_markdown(" ".join(sentences)))
 

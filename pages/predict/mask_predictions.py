@@ -38,6 +38,15 @@ def draw(shared, trace, side="", linked=True):
     if "mlm" not in shared.bert.heads:
         st.header("Predictions", anchor=False)
         head_predictions.missing(shared.name, "mlm")
+        if shared.bert.task is not None:
+            st.button(
+                "Its task predictions",
+                icon=":material/arrow_forward:",
+                type="tertiary",
+                key=f"w_predict_task{side}",
+                on_click=_to_task,
+                args=(shared.name,),
+            )
         return
     if not trace.masks:
         st.header("Predictions", anchor=False)
@@ -48,6 +57,12 @@ def draw(shared, trace, side="", linked=True):
                 st.caption("Press the word in whose place you ask about it: its probability is read there.")
         return
     _predictions(shared, trace, side, linked)
+
+
+def _to_task(name):
+    """Open Task predictions with this fine-tuned model."""
+    state.set_setting("task_predictions.model", name, None)
+    state.change_view(page="task_predictions")
 
 
 def asked_words(shared):
@@ -93,7 +108,7 @@ def _predictions(shared, trace, side, linked):
 def _ask():
     st.text_input(
         "Ask about a word",
-        placeholder="Ask about a word, or several: Rome, Berlin",
+        placeholder="Ask about: Rome, Berlin",
         label_visibility="collapsed",
         **state.bind_setting(_ASK, "w_predict_ask", ""),
     )

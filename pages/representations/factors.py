@@ -202,7 +202,7 @@ def _units(trace, factors, weights, factor):
         selection_mode="single-row",
         column_config={
             "layer": st.column_config.NumberColumn("Layer", width="small"),
-            "unit": st.column_config.NumberColumn("Unit", format="localized", width="small"),
+            "unit": st.column_config.NumberColumn("Unit", format="plain", width="small"),
             "weight": st.column_config.ProgressColumn("Weight", format="%.3f", min_value=0, max_value=units[0].weight),
         },
     )
@@ -235,4 +235,4 @@ def _to_architecture(unit, units, tokens, strongest):
 
 
 def _named(unit):
-    return f"layer {unit.layer + 1}, unit {unit.unit + 1:,}"
+    return f"layer {unit.layer + 1}, unit {unit.unit + 1}"

@@ -84,7 +84,7 @@ def _sum(trace, parts, positions):
     tokens, names = [trace.tokens[at] for at in positions], parts.parts
     inputs.heading(_HEADINGS[len(names)])
     export.save("input-sum", parts, {"model": trace.model})
-    left, right = st.columns([1, 1], gap="large")
+    left, right = st.columns([5, 7], gap="medium")  # at a width of 1,024 all columns of the table are in sight
     with left:
         figures.show(
             "The parts of each token's sum",

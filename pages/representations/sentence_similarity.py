@@ -128,8 +128,8 @@ def _settings(shared):
     if known is None or known.task != "similarity":
         st.caption(
             f"{escape_markdown(title(shared.name))} was not trained to compare sentences, so even unrelated ones can "
-            "have a high cosine: compare the cosines with each other. Models of sentence-transformers, and those of "
-            "`finetune similarity`, are."
+            "have a high cosine: compare the cosines with each other. Models of sentence-transformers were trained to, "
+            "and those that Fine-tune makes for sentence similarity."
         )
     return pooling, searching
 

@@ -245,7 +245,11 @@ def _heads(divergence, traces, before, after):
         },
         hide_index=True,
         key="w_fine_tuning_changes_table",
-        column_config={"token": "Token", "before": "Attended most to", "after": "Now attends most to"},
+        column_config={
+            "token": "Token",
+            "before": st.column_config.TextColumn("Before", help="The token that it attended most to."),
+            "after": st.column_config.TextColumn("After", help="The token that it attends most to now."),
+        },
     )
     with st.container(horizontal=True):
         for label, name in (("Open before", before), ("Open after", after)):

@@ -112,13 +112,6 @@ def page():
         return
     playing = st.session_state.get("_time_lapse_playing", False)
     error_messages.fragment(_lapse, run_every=_PLAY if playing else None)(run, shared, snapshot_traces)
-    # Outside of the fragment: the link leads to another page.
-    attention_controls.warning()
-    st.caption(
-        "One text in one training: with another seed, or another order of the training texts, a prediction comes at "
-        "other steps. A right prediction does not show that the model learnt the rule behind it."
-    )
-    st.caption(f"{escape_markdown(run.name)} · {runs.describe_run(run)} · the model in the sidebar is not used here")
 
 
 def _lapse(run, shared, snapshot_traces):
@@ -166,7 +159,13 @@ def _lapse(run, shared, snapshot_traces):
             )
     with right:
         _attention(run, snapshot_traces, number)
-    # In the fragment: its widgets run it alone.
+    attention_controls.warning()
+    st.caption(
+        "One text in one training: with another seed, or another order of the training texts, a prediction comes at "
+        "other steps. A right prediction does not show that the model learnt the rule behind it."
+    )
+    st.caption(f"{escape_markdown(run.name)} · {runs.describe_run(run)} · the model in the sidebar is not used here")
+    # In the fragment, whose widgets run it alone, and below all else, as on other pages.
     with st.container(horizontal=True, gap="small"):
         export.draw(*export.take())
         snippets.draw(snippets.take())

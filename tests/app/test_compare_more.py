@@ -280,6 +280,8 @@ def test_likeness_and_agreement_read_snapshots_too(open_app, run):
     app = run_until_done(app)
     assert param(app, "agreement.other") == "mini/step-1000"
     rows = app.dataframe[0].value
+    # The texts are long: what differs stands before them.
+    assert list(rows.columns)[:6] == ["row", "divergence_bits", "hidden", "prediction_a", "prediction_b", "text_a"]
     wanted = agreement(*pair, read_rows(sample, "text").rows)
     assert sorted(rows["divergence_bits"]) == pytest.approx(sorted(one.divergence for one in wanted.rows), abs=1e-4)
     assert app.metric[0].value == f"{100 * wanted.same_top_prediction:.1f}%"

@@ -62,6 +62,12 @@ def test_a_column_has_the_same_decimals_in_all_rows(monkeypatch):
     assert config["score"]["type_config"]["format"] == "%+.3f", "the declaration of the page stays as it is"
 
 
+def test_the_number_of_a_thing_has_no_separator(monkeypatch):
+    config = {"unit": st.column_config.NumberColumn(format="plain")}
+    frame, cells, _ = _shown(monkeypatch, {"unit": [2403, 7]}, column_config=config)
+    assert cells == [["2403"], ["7"]] and list(frame["unit"]) == [2403, 7]
+
+
 def test_bars_of_shares_have_one_decimal(monkeypatch):
     config = {"share": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)}
     frame, _, columns = _shown(monkeypatch, {"share": [0.1097, 0.061]}, column_config=config)

@@ -608,6 +608,28 @@ def test_predict_does_not_ask_for_a_hidden_word_that_the_model_cannot_predict(op
         assert "Nothing is hidden yet" not in page_text(app)
 
 
+def test_predict_leads_to_the_task_of_a_model_without_masked_words(open_app, tmp_path, monkeypatch):
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import task_type
+    from tests.conftest import make_bert
+
+    settings = TaskSettings("classify", labels=("no", "yes"))
+    for name in ("bare-first", "bare-second"):
+        bert = make_bert(seed=5, with_heads=("pooler",), name=name)
+        network = network_over(bert.model, task_type(settings.task), settings)
+        save_task(tmp_path / name, bert.config, bert.tokenizer, network, settings)
+    (tmp_path / "explorer.toml").write_text('[models]\ndefault = "bare-first"\nwarm = false\n')
+    use_models_in(tmp_path, monkeypatch)
+    link = {"task_predictions.model": "bare-first"}
+    app = open_app(page="predict", model="bare-second", a="the cat sat", mask="a1", **link)
+    app.button(key="w_predict_task").click().run()
+    no_trouble(app)
+    assert param(app, "page") == "task_predictions"
+    assert app.segmented_control(key="w_task_model").value == "bare-second"
+
+
 def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp_path, monkeypatch):
     import shutil
 

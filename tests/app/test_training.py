@@ -128,6 +128,8 @@ def test_the_lines_of_a_run_have_its_curves_and_its_snapshots_answers(open_app, 
     link = {"time_lapse.run": "mini", "time_lapse.at": "10", "time_lapse.layer": "2"}
     app = open_app(page="time_lapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **link)
     assert len(app.code) == 1
+    drawn = list(app.main)
+    assert [one.type for one in drawn].index("code") > max(at for at, one in enumerate(drawn) if one.type == "caption")
     exec(app.code[0].value, names)
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert list(figure["data"][0]["y"]) == names["followed"].ranks.tolist()

@@ -319,3 +319,25 @@ def test_labelled_places_have_the_colours_of_their_legend(blank):
     assert page.locator(".legend i").evaluate_all(edge) == [place, person]
     fills = page.locator(".span").evaluate_all("(all) => all.map((one) => getComputedStyle(one).backgroundColor)")
     assert fills[0] == fills[2] != fills[1]
+
+
+def test_a_share_is_whole_in_a_narrow_card(blank):
+    page = blank("bars")
+    page.evaluate(
+        """() => document.body.insertAdjacentHTML("beforeend", `<div class="bars" style="width: 136px">
+        <div class="card"><div class="bar"><span class="word">university</span><span class="share">15.3%</span></div>
+        </div></div>`)"""
+    )
+    right = "(one) => one.getBoundingClientRect().right"
+    assert page.locator(".share").last.evaluate(right) <= page.locator(".bar").last.evaluate(right)
+
+
+def test_twelve_heads_and_the_blocks_fit_beside_a_figure(blank):
+    page = blank("cells")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.evaluate(
+        """() => { const row = (cell) => `<tr><th>12</th>${cell.repeat(12)}<td class="gap"></td>${cell}</tr>`;
+        document.body.insertAdjacentHTML("beforeend", `<div class="cells" style="--columns: 13; width: 318px">
+        <div class="scroll"><table>${row('<td data-at="0"></td>')}</table></div></div>`); }"""
+    )
+    assert page.locator(".scroll").last.evaluate("(scroll) => scroll.scrollWidth <= scroll.clientWidth")

@@ -288,3 +288,15 @@ def test_the_link_of_every_step_leads_to_the_page_that_it_names(walk, name):
     # As in a new tab.
     page.goto(address)
     expect(page.get_by_role("heading", level=1)).to_have_text(title)
+
+
+def test_the_names_of_all_steps_are_whole_beside_the_sidebar(visit):
+    page = visit(LINK, viewport={"width": 1024, "height": 768}).page
+    names = page.locator(".walk .stop span")
+    names.last.wait_for()
+    cut = names.evaluate_all(
+        "(all) => all.filter((one) => one.scrollWidth > one.clientWidth || getComputedStyle(one).display === 'none'"
+        " || one.getBoundingClientRect().right > one.parentElement.getBoundingClientRect().right)"
+        ".map((one) => one.innerText)"
+    )
+    assert cut == []

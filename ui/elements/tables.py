@@ -20,8 +20,8 @@ def show(data, column_config=None, **options):
     """Draw a table by `st.dataframe`.
 
     The numbers are shown by `ui.widgets.formatting.number`, with the decimals and the sign of the column's ``format``
-    ("%+.2f", "percent", "localized" or none); the values by which a press on the header sorts stay as they are. Bars of
-    shares count from 0 to 100.
+    ("%+.2f", "percent", "localized" or none), and names of things by digits alone ("plain"); the values by which
+    a press on the header sorts stay as they are. Bars of shares count from 0 to 100.
 
     Args:
         data: a frame, or a dict from the names of the columns to their values.
@@ -60,6 +60,8 @@ def _text(form, values):
     """The function that writes a number of a column with this format."""
     if form == "percent":
         return _unless_missing(share)
+    if form == "plain":
+        return _unless_missing("{:.0f}".format)
     match = _PRINTF.fullmatch(form or "")
     whole = (match[3] == "d") if match else bool((values.dropna() % 1 == 0).all())
     digits = 0 if whole else int(match[2]) if match and match[2] else _DIGITS

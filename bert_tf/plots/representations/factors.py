@@ -26,7 +26,7 @@ def weight_map(factors: Factors, dark: bool = False) -> go.Figure:
 
 def unit_bars(result: FactorUnits, dark: bool = False) -> go.Figure:
     """The weights of a ``FactorUnits``. The labels count layers and units from 1."""
-    names = [f"layer {unit.layer + 1}, unit {unit.unit + 1:,}" for unit in result.units]
+    names = [f"layer {unit.layer + 1}, unit {unit.unit + 1}" for unit in result.units]
     return ranked_bars(names, [unit.weight for unit in result.units], "weight", dark)
 
 
