@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.cli.shared.model import add_model_arguments, load_task_model
 from bert_tf.cli.shared.render import table
 from bert_tf.errors import DataError, TaskError
-from bert_tf.finetuning.task_settings import undefined_note
+from bert_tf.finetuning.task_settings import score_text, undefined_note
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
 
@@ -86,7 +86,7 @@ def run_task(args: argparse.Namespace) -> int:
     else:
         rows = [
             ("examples", f"{len(examples):,}"),
-            *((name, f"{value:.4f}") for name, value in scores.items()),
+            *((name, score_text(value)) for name, value in scores.items()),
         ]
         print("\n".join([str(args.model), *table(rows, "<>")]))
     if note := undefined_note(scores):

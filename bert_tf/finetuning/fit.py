@@ -23,7 +23,7 @@ from bert_tf.checkpoints.saving import DTYPES
 from bert_tf.errors import TaskError
 from bert_tf.files import foreign_model, write_json
 from bert_tf.finetuning.learning_record import read_rounds
-from bert_tf.finetuning.task_settings import read_settings, selection_score
+from bert_tf.finetuning.task_settings import read_settings, score_text, selection_score
 from bert_tf.folder_lock import locked_folder
 from bert_tf.model_outputs import INPUTS
 from bert_tf.resources.remote import original_path
@@ -450,7 +450,7 @@ class _Run:
         }
         if self.trainer.chief:
             self.tracker.log({"step": step, **{f"dev_{name}": value for name, value in scores.items()}})
-            scores_text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
+            scores_text = "  ".join(f"{name} {score_text(value)}" for name, value in scores.items())
             self.say(f"after epoch {record['epoch']:g}  {scores_text or 'done'}{'  (best)' if best and scores else ''}")
         return record
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from bert_tf.checkpoints.hub_repository import folder_name, parse_name
+from bert_tf.checkpoints.library import models_dir
+from bert_tf.checkpoints.registry import released
+from bert_tf.finetuning.task_settings import score_text
 
 if TYPE_CHECKING:
     from bert_tf.finetuning.task_model import LoadedModel
@@ -37,19 +43,21 @@ def model_card(name: str, settings: TaskSettings, metrics: dict[str, Any], loade
 
     Returns: str, Markdown.
     """
-    start = Path(metrics["start"]).name
+    start = _start_name(metrics["start"])
+    architecture = loaded.config.architecture.with_article
     return "\n".join(
         [
             "---",
             "library_name: keras",
             f"pipeline_tag: {_HUB[settings.task]}",
-            f"base_model: {start}",
+            # In quotes: a folder may be called 2024.
+            f"base_model: {json.dumps(start, ensure_ascii=False)}",
             "---",
             "",
             f"# {name}",
             "",
-            f"A BERT of {loaded.config.num_hidden_layers} layers of {loaded.config.hidden_size}, fine-tuned for "
-            f"{TASK_NAMES[settings.task]} from {start}.",
+            f"{architecture[0].upper()}{architecture[1:]} model of {loaded.config.num_hidden_layers} layers of "
+            f"{loaded.config.hidden_size}, fine-tuned for {TASK_NAMES[settings.task]} from {start}.",
             "",
             *_use(name, settings),
             "",
@@ -66,6 +74,17 @@ def model_card(name: str, settings: TaskSettings, metrics: dict[str, Any], loade
             "",
         ]
     )
+
+
+def _start_name(start):
+    """The repository on the Hugging Face hub of a released or downloaded model, else the name of its folder."""
+    if release := released(start):
+        return release.repo
+    repository = parse_name(start)
+    # The path of a folder can look like OWNER/NAME.
+    if repository and (models_dir() / folder_name(*repository)).is_dir():
+        return repository[0]
+    return Path(start).name
 
 
 def _use(name, settings):
@@ -116,7 +135,7 @@ def _measured(metrics):
         "",
         "| metric | value |",
         "|---|---|",
-        *(f"| {name} | {value:.4f} |" for name, value in metrics["dev"].items()),
+        *(f"| {name} | {score_text(value)} |" for name, value in metrics["dev"].items()),
         "",
     ]
     for name, value in metrics.get("seeds", {}).items():

@@ -18,7 +18,7 @@ import numpy as np
 from bert_tf.files import atomic_write, write_json, write_text
 from bert_tf.finetuning.learning_record import read_rounds
 from bert_tf.finetuning.model_card import TASK_NAMES, model_card
-from bert_tf.finetuning.task_settings import undefined_note
+from bert_tf.finetuning.task_settings import score_text, undefined_note
 from bert_tf.training.run_folder import read_records
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def write_report(
     write_findings(output / "report", metrics, findings, progress)
     write_text(output / "README.md", model_card(output.name, settings, metrics, loaded))
     for name, value in metrics.get("dev", {}).items():
-        say(f"{name} {value:.4f}")
+        say(f"{name} {score_text(value)}")
     if note := undefined_note(metrics.get("dev", {})):
         say(note)
     for name, value in metrics.get("seeds", {}).items():

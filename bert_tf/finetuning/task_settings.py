@@ -167,6 +167,11 @@ def selection_score(scores: dict[str, Any], metric: str) -> float:
     return -scores[metric] if metric in LOWER_IS_BETTER else scores[metric]
 
 
+def score_text(value: float) -> str:
+    """A score as it is printed: a metric (float) with four decimals, a count (int) as it is."""
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
+
+
 def undefined_note(scores: dict[str, Any]) -> str | None:
     """The sentence on the scores that are undefined; None if each is a number.
 

@@ -35,6 +35,9 @@ _FIXED = (
     "freeze_layers",
     "optimizer",
 )
+#: Options that must not change either if frozen layers have random weights. No checkpoint holds these, so a resumed run
+#: draws them again; each dropout layer draws from the same source.
+_FIXED_IF_DRAWN = ("seed", "dropout")
 
 
 def check_run(
@@ -42,8 +45,9 @@ def check_run(
 ) -> None:
     """Checks that a run is resumed with the same text and the same model.
 
-    Steps, batch size, rates and masks may change. A run without a checkpoint starts from the beginning, so nothing of
-    it is checked. A folder with a model of another origin is refused.
+    Steps, batch size, rates and masks may change; seed and dropout too, unless random weights are frozen. A run without
+    a checkpoint starts from the beginning, so nothing of it is checked. A folder with a model of another origin is
+    refused.
 
     Args:
         output: Path. The run folder.
@@ -73,7 +77,8 @@ def check_run(
             f"{output} holds a run that learnt sentence order in the next-sentence head, as earlier "
             "versions did; `export` reads it, a new run needs another --output."
         )
-    for name in _FIXED:
+    drawn = settings.get("size") and settings.get("freeze_layers")
+    for name in (*_FIXED, *(_FIXED_IF_DRAWN if drawn else ())):
         # An option that is missing did not exist yet when the run started.
         if name in settings and not _same(*_explicit(name, settings, vars(args))):
             raise ValueError(

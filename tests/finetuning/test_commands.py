@@ -73,6 +73,10 @@ def test_a_tagger_is_trained_measured_and_used(tagger, capsys, tmp_path):
     assert {"precision", "recall", "f1", "accuracy"} <= set(metrics["dev"])
     code, out, _ = run(capsys, "evaluate", "tag", "--model", folder, "--data", data, "--json", "--quiet")
     assert code == 0 and json.loads(out)["f1"] == pytest.approx(metrics["dev"]["f1"])
+    count = metrics["dev"]["sentences"]
+    assert f"\n| sentences | {count} |\n" in (folder / "README.md").read_text()
+    code, out, _ = run(capsys, "evaluate", "tag", "--model", folder, "--data", data, "--quiet")
+    assert code == 0 and ["sentences", str(count)] in [line.split() for line in out.splitlines()]
     code, out, _ = run(capsys, "predict", "--model", folder, "the cat ran in  the park", "--json")
     actual = json.loads(out)
     assert code == 0 and actual["spans"][-1] == [20, 24] and len(actual["labels"]) == 6

@@ -225,5 +225,7 @@ def test_members_learn_a_set(name, tmp_path, capsys):
         == 0
     )
     assert json.loads((tmp_path / "model" / "report" / "metrics.json").read_text())["dev"]["accuracy"] == 1
+    of_type = {"albert": "An ALBERT", "xlm-roberta": "An XLM-RoBERTa", "deberta": "A DeBERTa-v3"}[name]
+    assert f"\n{of_type} model of " in (tmp_path / "model" / "README.md").read_text()
     (actual,) = bert_tf.load(tmp_path / "model").task.predict(["the w2 of"])
     assert actual["label"] == "right"

@@ -378,6 +378,22 @@ def test_the_model_card_tells_the_epochs_that_were_trained(start_folder, tmp_pat
     assert "2 examples, 3 of 20 epochs, " in card and "by which the best epoch (1) was chosen" in card
 
 
+def test_the_model_card_names_the_model_it_started_from_as_the_hub_does(tmp_path, monkeypatch):
+    from bert_tf.checkpoints.library import models_dir
+    from bert_tf.finetuning.model_card import _start_name
+
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    (models_dir() / "somebody--bert--main").mkdir(parents=True)
+    names = {
+        "bert-base-cased": "google-bert/bert-base-cased",
+        "somebody/bert@main": "somebody/bert",
+        "runs/model": "model",
+        "/a/folder/2024": "2024",
+        "bert-base-cased-embedded": "bert-base-cased-embedded",
+    }
+    assert {start: _start_name(start) for start in names} == names
+
+
 @pytest.mark.usefixtures("few_updates")
 def test_it_measures_between_epochs_where_asked(start_folder, tmp_path):
     assert [one["step"] for one in run(start_folder, tmp_path, epochs=2, evaluate_every=3).rounds] == [3, 4]

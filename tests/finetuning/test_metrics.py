@@ -9,7 +9,7 @@ from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
 from bert_tf.finetuning.data.multiple_choice_examples import MultipleChoiceExample
 from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.data.squad import Question
-from bert_tf.finetuning.task_settings import TaskSettings, selection_score
+from bert_tf.finetuning.task_settings import TaskSettings, score_text, selection_score
 from bert_tf.finetuning.tasks.registry import task_type
 
 ANSWERED, UNANSWERED = Question("1", "who", "a cat", ((0, "a"),)), Question("2", "who", "a cat", ())
@@ -30,6 +30,7 @@ ANSWERED, UNANSWERED = Question("1", "who", "a cat", ((0, "a"),)), Question("2",
         (TaskSettings("tag", ("NOUN", "VERB")), [LabelledSentence(("x",), ("NOUN",))], [{"labels": ["VERB"]}]),
         (TaskSettings("answer"), [ANSWERED], [{"answer": "a"}]),
         (TaskSettings("answer"), [ANSWERED, UNANSWERED], [{"answer": "a"}, {"answer": ""}]),
+        (TaskSettings("answer"), [UNANSWERED], [{"answer": ""}]),
         (TaskSettings("choose"), [MultipleChoiceExample("x", ("a", "b"), 1)], [{"choice": 1}]),
     ],
 )
@@ -51,3 +52,7 @@ def test_an_error_is_better_when_it_is_lower():
     assert (
         selection_score({"f1": 0.6}, "f1") > selection_score({"f1": 0.5}, "f1") > selection_score({}, "f1") == -math.inf
     )
+
+
+def test_a_count_is_printed_as_one():
+    assert [score_text(value) for value in (0.5, 1.0, 12, 1200, math.nan)] == ["0.5000", "1.0000", "12", "1,200", "nan"]

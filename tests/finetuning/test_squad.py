@@ -66,6 +66,16 @@ def test_no_answer():
     actual = squad_scores({"a": "Paris", "b": "", "c": "Rome"}, {"a": ["Paris"], "b": [], "c": []})
     assert actual["exact_match"] == actual["f1"] == pytest.approx(200 / 3)
     assert actual["answerable_f1"] == 100 and actual["unanswerable_accuracy"] == 50
+    # The script of 2.0 gives no score over no questions either.
+    alone = {
+        "exact_match": 50,
+        "f1": 50,
+        "questions": 2,
+        "unanswerable_accuracy": 50,
+        "answerable": 0,
+        "unanswerable": 2,
+    }
+    assert squad_scores({"b": "", "c": "Rome"}, {"b": [], "c": []}) == alone
 
 
 def test_a_question_without_a_prediction_scores_nothing():

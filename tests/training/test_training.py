@@ -274,6 +274,29 @@ def test_a_resumed_run_equals_an_unbroken_one(start, tmp_path):
 
 
 @pytest.mark.usefixtures("few_updates")
+def test_a_run_keeps_what_its_frozen_random_weights_were_drawn_with(start, tmp_path):
+    def go(*extra):
+        parser = ArgumentParser()
+        command.add_arguments(parser)
+        given = [
+            one for one in options(start, tmp_path / "run", "--steps", 4) if one not in ("--init", str(start / "model"))
+        ]
+        fresh = ["--size", "2x16x2", "--vocab", start / "model", "--freeze-layers", 1, *extra]
+        return command.run(parser.parse_args([*given, *map(str, fresh)]))
+
+    go("--stop-after", 2)
+    before = weights(tmp_path / "run/model")
+    for option, value in (("--seed", 5), ("--dropout", 0)):
+        with pytest.raises(ValueError, match=f"holds a run with another {option} .*give another --output"):
+            go(option, value)
+    assert go() == 0
+    after = weights(tmp_path / "run/model")
+    frozen = [name for name in before if ".embeddings." in name or ".layer.0." in name]
+    assert frozen and all(np.array_equal(before[name], after[name]) for name in frozen)
+    assert any(not np.array_equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.usefixtures("few_updates")
 def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
     """But steps, batch size and rates may change from call to call, as recipes/embedded.py does."""
     run, other = tmp_path / "run", tmp_path / "other.txt"
@@ -295,7 +318,7 @@ def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
         with pytest.raises(ValueError, match=f"holds a run .*{output}.*give another --output"):
             pretrain(start, run, "--steps", 9, *wrong)
         assert (run / "settings.json").read_text() == settings
-    pretrain(start, run, "--steps", 4, "--batch-size", 4, "--learning-rate", 1e-4, "--mask-rate", 0.2)
+    pretrain(start, run, *("--steps", 4, "--batch-size", 4, "--learning-rate", 1e-4, "--mask-rate", 0.2, "--seed", 1))
     assert "Resuming after step 2." in capsys.readouterr().out
     assert json.loads((run / "settings.json").read_text())["settings"]["steps"] == 4
 

@@ -82,8 +82,8 @@ def squad_scores(predictions: Mapping[Any, str], answers: Mapping[Any, Sequence[
         answers: dict question id -> list of str, empty for a question without an answer. If every question has an
             answer, the scores are those of the script of 1.1, else of 2.0.
 
-    Returns: dict of exact_match, f1 and questions; if some questions have no answer also answerable_exact_match,
-        answerable_f1, unanswerable_accuracy and the counts answerable and unanswerable.
+    Returns: dict of exact_match, f1 and questions; if some questions have no answer also unanswerable_accuracy and the
+        counts answerable and unanswerable, and, if others have one, answerable_exact_match and answerable_f1.
     """
     first = all(answers.values())
     scores = {
@@ -94,10 +94,8 @@ def squad_scores(predictions: Mapping[Any, str], answers: Mapping[Any, Sequence[
     answerable = [scores[key] for key, golds in answers.items() if golds]
     unanswerable = [scores[key] for key, golds in answers.items() if not golds]
     if unanswerable:
-        parts = _means(answerable)
         result |= {
-            "answerable_exact_match": parts["exact_match"],
-            "answerable_f1": parts["f1"],
+            **{f"answerable_{name}": value for name, value in _means(answerable).items() if answerable},
             "unanswerable_accuracy": _means(unanswerable)["exact_match"],
             "answerable": len(answerable),
             "unanswerable": len(unanswerable),

@@ -258,9 +258,9 @@ class QuestionAnswering(Task):
         )
 
     def metrics(self, settings: TaskSettings, examples: Sequence[Any]) -> tuple[str, ...]:
-        split_metrics = ("answerable_exact_match", "answerable_f1", "unanswerable_accuracy")
-        has_unanswerable = any(not example.answers for example in examples)
-        return ("exact_match", "f1", *(split_metrics if has_unanswerable else ()))
+        has_answer = {bool(example.answers) for example in examples}
+        answerable = ("answerable_exact_match", "answerable_f1") if len(has_answer) == 2 else ()
+        return ("exact_match", "f1", *answerable, *(("unanswerable_accuracy",) if False in has_answer else ()))
 
     def findings(
         self, examples: Sequence[Any], predictions: Sequence[dict[str, Any]], settings: TaskSettings
