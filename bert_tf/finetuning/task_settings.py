@@ -12,6 +12,7 @@ import math
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,8 +169,8 @@ def selection_score(scores: dict[str, Any], metric: str) -> float:
 
 
 def score_text(value: float) -> str:
-    """A score as it is printed: a metric (float) with four decimals, a count (int) as it is."""
-    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
+    """A score as it is printed: a metric with four decimals, a count (an integer) as it is."""
+    return f"{value:,}" if isinstance(value, Integral) else f"{value:.4f}"
 
 
 def undefined_note(scores: dict[str, Any]) -> str | None:
