@@ -3,12 +3,12 @@
 A function says in the annotations of its arguments what it takes; the public names of `bert_tf` and `bert_tf.explain`
 are looked up through `checked`, so this is said once for all of them. Calls inside the library are not checked. Only
 what is certainly wrong is refused: a text, a number or another object of this library, but no object that may behave
-like the right one.
+like the right one. Messages that name options of the command line name the arguments here.
 """
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache, wraps
 from typing import Any, Callable
 
@@ -21,6 +21,7 @@ _SOURCES = {
     "Bert": "bert_tf.load(NAME) returns one",
     "BertConfig": "bert.config is one",
     "ParsedSentence": "read_conllu(lines) returns them",
+    "Receiver": "Receiver('queries', 3, 11) is one",
     "RowResult": "score_rows(bert, rows) returns them",
     "Target": "mask_target(bert, trace) returns one",
     "TextRow": "read_rows(data).rows holds them",
@@ -28,10 +29,18 @@ _SOURCES = {
     "Variant": "without_word(bert, trace, trace.words()[0]) returns one",
     "WordSpan": "trace.words() returns them",
 }
-#: Annotation -> what it says, and the classes of certainly wrong values. An `int` alone is checked by its function.
+_NO_NUMBERS = (str, bytes, list, tuple, dict, set, type(None))
+#: Annotation -> what it says, and the classes of certainly wrong values.
 _PLAIN = {
-    "int | None": ("a whole number", (str, bytes, list, tuple, dict, set)),
-    "tuple[int, int]": ("two whole numbers, such as (0, 0)", (str, bytes, int, float)),
+    "int": ("a whole number", (*_NO_NUMBERS, float)),
+    "int | None": ("a whole number", (*_NO_NUMBERS, float)),
+    "float": ("a number", _NO_NUMBERS),
+    "tuple[int, int]": ("two whole numbers, such as (0, 0)", (str, bytes, int, float, type(None))),
+}
+#: Annotation of the elements of a collection -> what it says, and the classes of certainly wrong elements.
+_ELEMENTS = {
+    "int": ("whole numbers", (*_NO_NUMBERS, float, bool)),
+    "str": ("strings", (bytes, int, float, type(None))),
 }
 _COLLECTION = re.compile(r"(?:Iterable|Sequence|Collection)\[(.*)\]")
 
@@ -68,10 +77,24 @@ def _checked_function(function: Callable, package: str) -> Callable:
         for name, kind in kinds.items():
             if "bert" in given and kind.startswith("Trace") and given.get(name) is not None:
                 _check_sizes(given["bert"], given[name])
-        return function(*args, **options)
+        try:
+            return function(*args, **options)
+        except InputError as error:
+            error.args = (_in_python_words(str(error), signature.parameters),)
+            raise
 
     call.__module__ = package
     return call
+
+
+def _in_python_words(sentence: str, names: Collection[str]) -> str:
+    """A message with the names of arguments in the place of options, such as `other` for "--other M"."""
+
+    def name(match: re.Match) -> str:
+        argument = match[1].replace("-", "_")
+        return f"`{argument}`" if argument in names else match[0]
+
+    return re.sub(r"--([a-z-]+)( [A-Z]+\b)?", name, sentence)
 
 
 def _is_checked(kind: Any) -> bool:
@@ -91,7 +114,8 @@ def _check(name: str, value: Any, kind: str) -> None:
         return
     if kind in _PLAIN:
         said, wrong = _PLAIN[kind]
-        if isinstance(value, wrong):
+        is_list_of_others = isinstance(value, (list, tuple)) and not _is_pair_of_numbers(value)
+        if isinstance(value, wrong) or is_list_of_others:
             raise InputError(f"{name} must be {said}, not {_described(value)}.")
         return
     element = _element(kind)
@@ -122,12 +146,23 @@ def _check_collection(name: str, value: Any, element: str) -> None:
             raise InputError(f"{name} must be a list of `{element}` objects, not {_described(bad[0])}: {source}.")
     elif is_alone:
         raise InputError(f"{name} must be a list, such as [{value!r:.60}], not {_described(value)} alone.")
+    elif element in _ELEMENTS:
+        said, wrong = _ELEMENTS[element]
+        for item in _items(value):
+            if isinstance(item, wrong):
+                raise InputError(f"{name} must be a list of {said}; {item!r:.60} is none.")
     elif element.startswith(("tuple[", "Sequence[", "Iterable[")):
         for item in _items(value):
+            if element.startswith("tuple[") and isinstance(item, (list, tuple)) and len(item) != 2:
+                raise InputError(f"{name} must be a list of pairs; {item!r:.60} is none.")
             if isinstance(item, str) or not isinstance(item, Iterable):
                 raise InputError(
                     f"{name} must be a list of lists or tuples, such as [{value!r:.60}]; {item!r:.60} is none."
                 )
+
+
+def _is_pair_of_numbers(value: Sequence[Any]) -> bool:
+    return len(value) == 2 and not any(isinstance(item, _ELEMENTS["int"][1]) for item in value)
 
 
 def _items(value: Any) -> Any:

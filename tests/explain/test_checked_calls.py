@@ -149,3 +149,53 @@ def test_every_public_function_of_a_trace_checks_it():
     functions = [value for name in explain.__all__ if hasattr(value := getattr(explain, name), "__annotations__")]
     taking = [one for one in functions if not isinstance(one, type) and "Trace" in one.__annotations__.values()]
     assert len(taking) > 40 and all(hasattr(one, "__wrapped__") for one in taking)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda bert, trace: explain.neuron_factors(bert, trace, factors="3"), "factors must be a whole number, not"),
+        (lambda bert, trace: explain.neuron_factors(bert, trace, factors=3.0), "factors must be a whole number, not"),
+        (lambda bert, trace: explain.token_attention(bert, trace, None), "layer must be a whole number, not None"),
+        (lambda bert, trace: explain.mask_target(bert, trace, 2.0), "position must be a whole number, not the float"),
+        (lambda bert, trace: explain.attention_rollout(trace, "0.5"), "residual must be a number, not the str '0.5'"),
+        (lambda bert, trace: explain.logit_lens(bert, trace, [1.5]), "positions must be a list of whole numbers; 1.5"),
+        (lambda bert, trace: explain.logit_lens(bert, trace, [True]), "positions must be a list of whole numbers; T"),
+        (lambda bert, trace: explain.neuron_view(bert, trace, (0, 1, 2)), "head must be two whole numbers"),
+        (lambda bert, trace: explain.neuron_view(bert, trace, (1.0, 0)), "head must be two whole numbers"),
+        (lambda bert, trace: explain.neuron_view(bert, trace, None), "head must be two whole numbers.*not None"),
+        (lambda bert, trace: explain.counterfactuals(bert, trace, [("cat",)]), "replace must be a list of pairs; "),
+        (lambda bert, trace: explain.labelled_sentences(["a | b", 3]), "lines must be a list of strings; 3 is none"),
+        (
+            lambda bert, trace: explain.patch_paths(
+                bert, trace, trace, explain.mask_target(bert, trace), ("queries", 0, 1)
+            ),
+            "receiver must be a Receiver, not the tuple",
+        ),
+    ],
+)
+def test_numbers_pairs_and_their_lists(call, said, tiny_bert, trace):
+    with pytest.raises(InputError, match=said):
+        call(tiny_bert, trace)
+
+
+def test_numbers_of_numpy_are_numbers(tiny_bert, trace):
+    expected = explain.neuron_view(tiny_bert, trace, (1, 2), 2)
+    for head in ([1, 2], np.array([1, 2]), (np.int64(1), np.int32(2))):
+        actual = explain.neuron_view(tiny_bert, trace, head, np.int64(2))
+        np.testing.assert_array_equal(actual.queries, expected.queries)
+    assert explain.attention_rollout(trace, np.float32(0.5)).shape == explain.attention_rollout(trace, 1).shape
+
+
+def test_messages_name_arguments_not_options_of_the_command_line(tiny_bert, trace):
+    for call, said in (
+        (lambda: explain.side_by_side(tiny_bert, trace), "Give `other`, another model, or `other_text`, another text."),
+        (lambda: explain.fine_tuning_divergence(tiny_bert, trace), "fine-tuned from: use `before`."),
+        (lambda: explain.word_senses(tiny_bert, "cat"), "Give either sentences or `input`."),
+        (lambda: explain.tcav(tiny_bert, ROWS.rows, ["a"], ["b"]), "tested with `target` or `next_sentence`."),
+    ):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert str(caught.value).endswith(said)
+    with pytest.raises(InputError, match="Give a list of texts, such as .'the cat'., not one alone"):
+        explain.side_by_side(tiny_bert, trace, other_text="the cat")

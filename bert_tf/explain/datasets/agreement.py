@@ -13,7 +13,7 @@ import numpy as np
 from bert_tf.analysis import TOP_K, Analysis
 from bert_tf.errors import report
 from bert_tf.explain.datasets.row_predictions import hidden_places
-from bert_tf.explain.datasets.text_rows import HIDE_OPTION, hidden_words
+from bert_tf.explain.datasets.text_rows import HIDE_OPTION, check_hide, hidden_words
 from bert_tf.explain.models.compare import OTHER_MODEL, compare
 from bert_tf.results import Result, frame
 
@@ -148,8 +148,10 @@ def agreement(
     Returns:
         `Agreement`. The score of a head that one of the models lacks is left out.
     Raises:
+        InputError: an unknown `hide`.
         Cancelled: by `progress`.
     """
+    check_hide(hide)
     rows, row_agreements = list(rows), []
     for row in rows:
         row_agreements.append(_row(bert_a, bert_b, row, hide, top_k))

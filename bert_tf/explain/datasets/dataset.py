@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional, cast
 import numpy as np
 
 from bert_tf.analysis import ANY_ANSWER, TOP_K, Analysis, Option
-from bert_tf.errors import InputError, check_hidden_state
+from bert_tf.errors import InputError, check_hidden_state, refuse_one_alone
 from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.explain.datasets.class_curves import ClassCurve, check_class, class_curve
 from bert_tf.explain.datasets.row_map import (
@@ -229,10 +229,13 @@ def predict_dataset(
     Returns:
         `DatasetPredictions`, `DatasetMap` or `DatasetCurve`.
     Raises:
-        InputError: an unknown row, class, layer or attribute, or options that contradict each other.
+        InputError: an unknown row, class, layer, attribute, `hide` or `show`, or options that contradict each other.
         Cancelled: by `progress`.
     """
+    refuse_one_alone(ask, "predictions")
     rows, ask = tuple(rows), tuple(ask)
+    if show not in _SHOW:
+        raise InputError(f"show is one of {', '.join(_SHOW)}, not {show!r:.40}.")
     _check_rows({"near": near, "subset": subset}, rows)
     subsets = {name: _numbers(text, rows) for name, text in subset}
     if show == "curve":

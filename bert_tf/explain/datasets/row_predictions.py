@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Optional, cast
 
 import numpy as np
 
-from bert_tf.errors import InputError, report
+from bert_tf.errors import InputError, refuse_one_alone, report
 from bert_tf.explain.attribution.target import classifier_settings, heads_of, reads_single_texts
 from bert_tf.explain.datasets.pseudo_likelihood import pseudo_likelihood
-from bert_tf.explain.datasets.text_rows import hidden_words, split_labels
+from bert_tf.explain.datasets.text_rows import check_hide, hidden_words, split_labels
 from bert_tf.inference.batch_predict import predict_many
 from bert_tf.inference.model_inputs import prepare_input
 
@@ -200,6 +200,8 @@ def score_rows(
         InputError: an unknown name in `ask`, or an unknown `hide`.
         Cancelled: by `progress`.
     """
+    refuse_one_alone(ask, "predictions")
+    check_hide(hide)
     unknown = set(ask) - set(ASK)
     if unknown:
         raise InputError(f"A model can be asked for {', '.join(ASK)}, not for {', '.join(sorted(unknown))}.")

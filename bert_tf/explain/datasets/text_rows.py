@@ -127,11 +127,17 @@ def read_rows(
         `TextRows`. The key or column "mask" names a word to hide or a list of words, "label", "labels" or "score" the
         row's class or number.
     Raises:
-        InputError: the file is not UTF-8, holds no texts or has over 1,000 columns, or there is no column of that name.
+        InputError: `data` is neither, the file is not UTF-8, holds no texts or has over 1,000 columns, or there is no
+            column of that name.
         ConlluError: a line is not CoNLL-U.
     """
     if kind not in KINDS:
         raise InputError(f"A file is of kind {', '.join(KINDS)}, not {kind!r:.40}.")
+    if not isinstance(data, (bytes, str)):
+        raise InputError(
+            f"data must be the text or the bytes of a file, not {data!r:.60}: join lines to one text, and read a file "
+            "first."
+        )
     if isinstance(data, bytes):
         data = decoded(data)
     parsed = _trees(data) if kind == "conllu" else {}
@@ -174,8 +180,7 @@ def hidden_words(row: TextRow, encoding: Encoding, how: str = "random", other: E
     Raises:
         InputError: an unknown value of `how`.
     """
-    if how not in HIDE:
-        raise InputError(f"The words to hide are one of {', '.join(HIDE)}, not {how!r:.40}.")
+    check_hide(how)
     typed = "[MASK]" in row.text_a or "[MASK]" in (row.text_b or "")
     if row.mask or typed or how == "given":
         return row.mask
@@ -187,6 +192,12 @@ def hidden_words(row: TextRow, encoding: Encoding, how: str = "random", other: E
         return ()
     chosen = words[-1] if how == "last" else random.Random(row.number).choice(words)
     return (Word(chosen.source, chosen.index),)
+
+
+def check_hide(how: object) -> None:
+    """Raise InputError unless `how` is one of the ways in which `hidden_words` chooses words."""
+    if how not in HIDE:
+        raise InputError(f"The words to hide are one of {', '.join(HIDE)}, not {how!r:.40}.")
 
 
 def _is_written_in_letters(word):

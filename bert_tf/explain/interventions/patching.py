@@ -249,13 +249,14 @@ def patch(
     Returns:
         `PatchingResult`.
     Raises:
-        InputError: the component does not exist. Otherwise as `patch_states` and `patch_heads`.
+        InputError: the component does not exist, or `at` without heads. Otherwise as `patch_states` and `patch_heads`.
 
     Example:
         >>> bert = bert_tf.load()
         >>> clean = bert.trace("Paris is the capital of [MASK].")
         >>> patch(bert, clean, mask_target(bert, clean), "Rome is the capital of [MASK].").recovered.shape
     """
+    _check_place(component, at)
     corrupted = corrupted_trace(bert, clean, corrupted)
     if component == "hidden_state":
         return patch_states(bert, clean, corrupted, target, progress)
@@ -318,7 +319,11 @@ def check_corrupted(options: dict[str, Any]) -> None:
 
 def _check(options):
     check_corrupted(options)
-    if options["at"] is not None and options["component"] != "head":
+    _check_place(options["component"], options["at"])
+
+
+def _check_place(component, at):
+    if at is not None and component != "head":
         raise InputError("--at goes with --component head.")
 
 

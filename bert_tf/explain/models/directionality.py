@@ -131,9 +131,11 @@ def directionality(text: str, models: Sequence[Bert], hide: str | None = None, t
     Returns:
         `Directionality`.
     Raises:
-        InputError: there is no word to hide, or as in `predict_span`.
+        InputError: there is no model or no word to hide, or as in `predict_span`.
         WordNotFound: `hide` is not in the text.
     """
+    if not models:
+        raise InputError("Give at least one model.")
     start, end = _span(models[0], text, hide)
     return Directionality(text, start, end, tuple(predict_span(bert, text, start, end, top_k) for bert in models))
 

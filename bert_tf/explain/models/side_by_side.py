@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Optional
 import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
-from bert_tf.errors import InputError, checked_pair
+from bert_tf.errors import InputError, checked_pair, refuse_one_alone
 from bert_tf.explain.attention.head_summary import attention_maps, head_entropies
 from bert_tf.explain.attribution.target import classifies
 from bert_tf.explain.models.compare import Comparison, compare, nearest_layer
@@ -278,6 +278,7 @@ def _check(options):
     if not (options["other"] or options["other_text"]):
         raise InputError("Give --other M, another model, or --other-text TEXT, another text.")
     if options["other_text"]:
+        refuse_one_alone(options["other_text"], "texts")
         if len(options["other_text"]) > 2:
             raise InputError(f"--other-text takes one text or two, not {len(options['other_text'])}.")
         checked_pair(*(*options["other_text"], None)[:2])

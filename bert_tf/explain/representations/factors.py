@@ -207,6 +207,8 @@ def factorise(activations: np.ndarray, factors: int = 6, progress: Callable[[int
     if not MIN_FACTORS <= factors <= MAX_FACTORS:
         raise InputError(f"There can be {MIN_FACTORS} to {MAX_FACTORS} factors, not {factors}.")
     activations = np.asarray(activations, np.float32)
+    if activations.ndim != 3 or not activations.size:
+        raise InputError(f"Activations have the shape [L, F, T], not {list(activations.shape)}.")
     flat = activations.reshape(-1, activations.shape[-1])
     is_active = flat.max(axis=1) > 0
     active = flat[is_active]

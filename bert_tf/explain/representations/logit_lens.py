@@ -213,7 +213,9 @@ def logit_lens(
 def _positions(trace, positions):
     """Token positions as a tuple, the masks for None; raises the errors of `logit_lens` about them."""
     positions = trace.masks if positions is None else tuple(positions)
-    if wrong := [position for position in positions if not isinstance(position, Integral)]:
+    if wrong := [
+        position for position in positions if isinstance(position, bool) or not isinstance(position, Integral)
+    ]:
         raise InputError(f"positions are the numbers of tokens, from 0 on, not {wrong[0]!r:.60}.")
     if not positions:
         raise NothingToPredict("There is no position to look at: mask something, or name positions.")
@@ -225,7 +227,8 @@ def _positions(trace, positions):
 def _checked(bert, answers, count):
     """`answers` as an array; raises InputError unless they are `count` token ids."""
     answers = np.asarray(answers)
-    in_range = answers.shape == (count,) and ((answers >= 0) & (answers < bert.config.vocab_size)).all()
+    is_whole = answers.shape == (count,) and answers.dtype.kind in "iu"
+    in_range = is_whole and ((answers >= 0) & (answers < bert.config.vocab_size)).all()
     if not in_range:
         raise InputError(
             f"answers must be {count} token ids below {bert.config.vocab_size}, one for each position, "

@@ -119,13 +119,17 @@ def project_to_plane(
         (coordinates float64 [W, K], share of the variance along each dimension float64 [K]). The shares are None except
         for "pca".
     Raises:
-        InputError: an unknown projection, or too few vectors for it.
+        InputError: an unknown projection, other dimensions, or too few vectors for it.
 
     Example:
         >>> coordinates, shares = project_to_plane(np.random.default_rng(0).normal(size=(20, 768)))
     """
     if way not in PROJECTIONS:
         raise InputError(f"There is no projection {way!r:.40}; choose from {', '.join(PROJECTIONS)}.")
+    if dimensions not in (2, 3):
+        raise InputError(f"Vectors are projected to 2 or 3 dimensions, not {dimensions!r:.40}.")
+    if np.ndim(vectors) != 2:
+        raise InputError(f"Vectors to project have the shape [W, H], not {list(np.shape(vectors))}.")
     if way == "pca":
         return principal_components(vectors, dimensions)
     return {"umap": umap, "tsne": tsne}[way](vectors, dimensions), None

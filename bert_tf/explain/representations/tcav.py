@@ -40,7 +40,7 @@ from bert_tf.explain.attribution.target import (
     reads_single_texts,
 )
 from bert_tf.explain.datasets.row_map import row_vectors
-from bert_tf.explain.datasets.text_rows import HIDE, TextRow, hidden_words, labelled, texts_of_file
+from bert_tf.explain.datasets.text_rows import HIDE, TextRow, check_hide, hidden_words, labelled, texts_of_file
 from bert_tf.explain.interventions.contributions import check_has_odds
 from bert_tf.explain.representations.projection import one_thread
 from bert_tf.inference.batching import TOKENS_PER_BATCH
@@ -204,6 +204,7 @@ def concept_test(
         InputError: too few sentences or runs, an answer that the model does not give, or no row with such a prediction.
         Cancelled: by `progress`.
     """
+    check_hide(hide)
     rows, target = list(rows), _target(bert, of, answer)
     concept_texts, other_texts = _different(concept), _different(others)
     if runs < 2:

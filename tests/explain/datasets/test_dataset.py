@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import Cancelled, InputError
-from bert_tf.explain import pseudo_likelihood, score_rows, summarise_classes, summarise_rows, supported_predictions
+from bert_tf.explain import (
+    agreement,
+    concept_test,
+    predict_dataset,
+    pseudo_likelihood,
+    score_rows,
+    summarise_classes,
+    summarise_rows,
+    supported_predictions,
+)
 from bert_tf.explain.datasets.row_predictions import RowResult
 from bert_tf.explain.datasets.text_rows import TextRow, file_kind, read_rows
 from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentences
@@ -206,3 +215,18 @@ def test_a_model_without_classes_has_none(tiny_bert):
     assert score_rows(tiny_bert, ROWS[:1], ("classes",))[0].task_prediction is None
     with pytest.raises(InputError, match="not fine-tuned to classify"):
         summarise_classes(tiny_bert, ())
+
+
+def test_an_unknown_way_to_hide_words_or_one_prediction_that_is_no_list(tiny_bert):
+    for function in (score_rows, predict_dataset):
+        for hide in ("first", None):
+            with pytest.raises(InputError, match="words to hide are one of given, random, last, not"):
+                function(tiny_bert, ROWS, hide=hide)
+        with pytest.raises(InputError, match=r"Give a list of predictions, such as \['masks'\], not one alone"):
+            function(tiny_bert, ROWS, ask="masks")
+    with pytest.raises(InputError, match="words to hide are one of"):
+        agreement(tiny_bert, tiny_bert, ROWS, hide="first")
+    with pytest.raises(InputError, match="words to hide are one of"):
+        concept_test(tiny_bert, ROWS, ["a"], ["b"], "word", "dog", hide="first")
+    with pytest.raises(InputError, match="show is one of answers, map, curve, not 'plane'"):
+        predict_dataset(tiny_bert, ROWS, show="plane")

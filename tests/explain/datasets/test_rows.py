@@ -1,5 +1,6 @@
 """Reading small files of texts, and which of their words are hidden."""
 
+import io
 import json
 import time
 
@@ -241,3 +242,11 @@ def test_a_quote_that_is_never_closed_leaves_out_its_line_alone():
     assert number == 2 and why == 'A quote in it is not closed: "Not closed,bad'
     closed = read_rows('text\nOne.\n"Two\nlines."\n', "table")
     assert not closed.problems and closed.rows[1].text_a == "Two\nlines."
+
+
+@pytest.mark.parametrize("data", [("one", "two"), ["one"], None, 3, io.StringIO("one")])
+def test_what_is_no_text_of_a_file(data):
+    with pytest.raises(
+        InputError, match="data must be the text or the bytes of a file, not .*: join lines to one text"
+    ):
+        read_rows(data)

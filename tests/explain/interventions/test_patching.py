@@ -6,7 +6,7 @@ import pytest
 from bert_tf.errors import Cancelled, InputError, MaskPositionError, NotComparable
 from bert_tf.explain.attention.value_attention import output_kernels
 from bert_tf.explain.attribution.target import mask_target, next_sentence_target
-from bert_tf.explain.interventions.patching import patch_blocks, patch_heads, patch_states
+from bert_tf.explain.interventions.patching import patch, patch_blocks, patch_heads, patch_states
 from bert_tf.explain.models.architecture import layer_activations_from_state
 from tests.layers.test_causal import APART, LEFT, make_reader
 
@@ -119,6 +119,8 @@ def test_blocks_that_are_put_nowhere_change_nothing(other_bert, pair):
 def test_another_block_is_refused(other_bert, pair):
     with pytest.raises(InputError, match="no block 'heads'"):
         patch_blocks(other_bert, *pair, mask_target(other_bert, pair[0]), "heads")
+    with pytest.raises(InputError, match="--at goes with --component head"):
+        patch(other_bert, pair[0], mask_target(other_bert, pair[0]), pair[1], at=1)
 
 
 def test_an_input_patched_into_itself_has_nothing_to_recover(other_bert, pair):

@@ -7,7 +7,7 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import InputError, MissingHead
-from bert_tf.explain import predict_span
+from bert_tf.explain import directionality, predict_span
 from bert_tf.inference.predictions import fill_mask
 from tests.layers.test_causal import APART, LEFT, make_reader
 
@@ -83,3 +83,8 @@ def test_what_cannot_be_asked_is_refused_in_a_sentence(readers, headless_bert):
         predict_span(readers["left_to_right"], "cat " * 200 + "mat", 800, 803)
     with pytest.raises(MissingHead):
         predict_span(headless_bert, TEXT, START, END)
+
+
+def test_no_reader_at_all():
+    with pytest.raises(InputError, match="at least one model"):
+        directionality(TEXT, [])

@@ -99,6 +99,9 @@ def test_what_cannot_be_taken_apart_is_refused(tiny_bert, planted, monkeypatch):
     for activations in (-planted[0], np.zeros((1, 4, 3))):
         with pytest.raises(InputError, match="none is below 0"):
             factorise(activations, 2)
+    for shape in ((4, 3), (1, 4, 0)):
+        with pytest.raises(InputError, match=r"shape \[L, F, T\], not"):
+            factorise(np.ones(shape), 2)
     for layers in ((0, 2), (-1, 1), (1, 0)):
         with pytest.raises(InputError, match="has layers 0 to 1"):
             feed_forward_activations(tiny_bert, trace, *layers)

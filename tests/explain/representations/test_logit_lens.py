@@ -88,6 +88,10 @@ def test_questions_that_cannot_be_answered_are_refused(other_bert, headless_bert
         logit_lens(other_bert, other_bert.trace("a [MASK]", hidden_states=False))
     with pytest.raises(InputError, match="2 token ids"):
         logit_lens(other_bert, trace, answers=(1,))
+    with pytest.raises(InputError, match="2 token ids"):
+        logit_lens(other_bert, trace, answers=("cat", "dog"))
+    with pytest.raises(InputError, match="numbers of tokens, from 0 on, not True"):
+        logit_lens(other_bert, trace, (True,))
     with pytest.raises(ValueError, match="masked language model"):
         logit_lens(headless_bert, headless_bert.trace("a cat"), (1,))
 

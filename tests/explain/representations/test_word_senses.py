@@ -157,3 +157,7 @@ def test_vectors_are_laid_out_in_each_way():
         assert shares is None
     with pytest.raises(InputError, match="no projection 'mds'; choose from pca, umap, tsne"):
         project_to_plane(vectors, "mds")
+    with pytest.raises(InputError, match="to 2 or 3 dimensions, not 4"):
+        project_to_plane(vectors, "tsne", 4)
+    with pytest.raises(InputError, match=r"shape \[W, H\], not \[5\]"):
+        project_to_plane(np.ones(5))
