@@ -305,8 +305,7 @@ def occurrences(
     texts, wanted = list(texts), folded(checked_text(word, "word").strip())
     prepared = [prepare_input(bert.tokenizer, bert.max_length, text) for text in texts]
     matches = [
-        [span for span in words_of(ready.encoding, ready.text_a) if folded(span.text) == wanted]
-        for ready in prepared
+        [span for span in words_of(ready.encoding, ready.text_a) if folded(span.text) == wanted] for ready in prepared
     ]
     if most is not None:
         before = np.cumsum([0, *map(len, matches)])
