@@ -216,6 +216,8 @@ def _is_users_mistake(error):
 
 
 def _one_line(error):
+    if isinstance(error, OSError) and error.filename in ("", b""):
+        return "The name of a file is empty: give a name."
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}." if error.filename is None else f"{error.filename}: {error.strerror}."
     return " ".join(str(error).split())

@@ -220,6 +220,7 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         (["--verison"], r"^python -m bert_tf: unrecognized arguments: --verison\. Did you mean --version\? .see"),
         (["--model", "x", "predict", "the [MASK]"], "^python -m bert_tf: unrecognized arguments: --model .see"),
         (["explain", "--model=x", "saliency", "a"], "explain: unrecognized arguments: --model=x .see"),
+        (["predict", "--input", ""], "The name of a file is empty: give a name."),
         (["predict"], "Give a text"),
         (["predict", "--mask", "cat", "the cat"], "Put it before --mask"),
         (["predict", "--target", "cat", "the [MASK]"], "Put it before --target"),
