@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.architectures import ARCHITECTURES, BERT, Architecture
-from bert_tf.errors import did_you_mean
+from bert_tf.errors import did_you_mean, json_kind
 
 # Settings in Google's and Hugging Face's files that do not change the network.
 _BOOKKEEPING = frozenset(
@@ -443,7 +443,7 @@ class BertConfig:
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path} is not a JSON file: {error}.") from error
         if not isinstance(values, dict):
-            raise ConfigError(f"{path} holds a JSON {type(values).__name__}; the settings must be an object.")
+            raise ConfigError(f"{path} holds a JSON {json_kind(values)}; the settings must be an object.")
         if path.name in GOOGLE_SETTINGS:
             values = GOOGLE_SETTINGS[path.name].from_google(values)
         try:

@@ -174,6 +174,12 @@ class MissingHead(CheckpointError):
         )
 
 
+def json_kind(value: Any) -> str:
+    """What JSON calls a value of this type, for messages: "null" for None, "array" for a list."""
+    kinds = {list: "array", dict: "object", str: "string", int: "number", float: "number", bool: "boolean"}
+    return kinds.get(type(value), "null")
+
+
 def _listed(words, last):
     """Words with commas between them, and `last` before the last one."""
     return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))

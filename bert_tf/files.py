@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bert_tf.errors import CheckpointError, InputError
+from bert_tf.errors import CheckpointError, InputError, json_kind
 from bert_tf.folder_lock import only_writer
 
 #: Errors of a full disk; the system reports them without the name of the file.
@@ -60,7 +60,7 @@ def read_json(path: str | os.PathLike) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(values, dict):
-        raise CheckpointError(f"{path} holds a JSON {type(values).__name__}, but must hold an object.")
+        raise CheckpointError(f"{path} holds a JSON {json_kind(values)}, but must hold an object.")
     return values
 
 

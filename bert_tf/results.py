@@ -136,10 +136,15 @@ def frame_text(table: pandas.DataFrame) -> str:
 
 
 def _shown(table):
-    """The first rows of a table, in which pandas finds all gaps: it would write "<NA>" in Int64, "None" in objects."""
+    """The first rows of a table, in which pandas finds all gaps: it would write "<NA>" in Int64, "None" in objects.
+
+    An empty text is a gap too.
+    """
     shown = table.head(_SHOWN_ROWS).copy()
-    for name in shown.select_dtypes(["Int64", "object"]):
-        shown[name] = shown[name].astype(object).where(shown[name].notna(), math.nan)
+    for name, cells in table.head(_SHOWN_ROWS).items():
+        if cells.dtype.kind == "O" or cells.dtype == "Int64":  # texts are of kind "O", whether objects or strings
+            is_empty = np.array([isinstance(value, str) and not value for value in cells], bool)
+            shown[name] = cells.astype(object).mask(cells.isna() | is_empty, math.nan)
     return shown
 
 

@@ -51,6 +51,7 @@ def test_whole_numbers_with_gaps_are_written_as_whole_numbers(gap):
 
 
 def test_a_table_without_rows_is_shown_as_a_sentence():
+    assert frame_text(frame({"word": ["cat", "", None]})).split() == ["word", "cat", "-", "-"]
     assert frame_text(frame({"rank": [], "score": []})) == "The table has no rows."
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.errors import DataError, InputError
+from bert_tf.errors import DataError, InputError, json_kind
 from bert_tf.finetuning.data.sentence_examples import TEXT2_COLUMNS, TEXT_COLUMNS, ColumnLayout, find_columns
 from bert_tf.finetuning.data.tables import open_lines, records_or_errors, refuse_columns
 
@@ -325,7 +325,7 @@ def row_of_line(line: bytes, text_a: Sequence[str] = TEXT_KEYS, text_b: Sequence
     except (ValueError, RecursionError) as error:
         return BadLine(f"not JSON in UTF-8 ({error}).")
     if not isinstance(record, dict):
-        return BadLine(f'a JSON {type(record).__name__}, where an object with "{text_a[0]}" is expected.')
+        return BadLine(f'a JSON {json_kind(record)}, where an object with "{text_a[0]}" is expected.')
     return row_of(record, text_a, text_b)
 
 

@@ -82,11 +82,21 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As `argparse`, but the parser of a command refuses an unknown option itself, and so names its own help."""
+        first = args[0] if args else ""
+        if self._subparsers is not None and first.startswith("--") and not self._knows(first):
+            self._refuse([first])  # `argparse` would say that the command is missing
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown and self._subparsers is None:
-            flag = next((text.partition("=")[0] for text in unknown if text.startswith("--")), "")
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{_did_you_mean(flag, self._option_string_actions)}")
+            self._refuse(unknown)
         return namespace, unknown
+
+    def _knows(self, flag):
+        """Whether an argument is an option of this parser, or the beginning of its name."""
+        return any(option.startswith(flag.partition("=")[0]) for option in self._option_string_actions)
+
+    def _refuse(self, unknown):
+        flag = next((text.partition("=")[0] for text in unknown if text.startswith("--")), "")
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{_did_you_mean(flag, self._option_string_actions)}")
 
     def _check_value(self, action, value):
         """As `argparse`, but a value that is similar to a choice gets that choice, not the list of all."""
@@ -206,6 +216,8 @@ def _is_users_mistake(error):
 
 
 def _one_line(error):
+    if isinstance(error, OSError) and error.filename in ("", b""):
+        return "The name of a file is empty: give a name."
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}." if error.filename is None else f"{error.filename}: {error.strerror}."
     return " ".join(str(error).split())

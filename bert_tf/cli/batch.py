@@ -7,8 +7,8 @@ from collections import deque
 from itertools import islice
 
 from bert_tf.batch_jobs.jobs import PredictJob, answer_line
-from bert_tf.cli.shared.answers import answers_to, report_counts
-from bert_tf.cli.shared.files import input_name, is_stream, refuse_same_file, unchanged_note
+from bert_tf.cli.shared.answers import answers_to, none_answered, report_counts
+from bert_tf.cli.shared.files import input_name, is_stream, refuse_same_file
 from bert_tf.cli.shared.model import load_model
 from bert_tf.errors import InputError
 from bert_tf.finetuning.data.tables import BlankLines
@@ -51,11 +51,8 @@ def predict_file(args: argparse.Namespace, job: PredictJob) -> int:
         if not out.done:
             raise InputError(f"{input_name(args.input)} contains no text.")
         if not out.good:
-            raise InputError(
-                f"None of the {out.bad} lines of {input_name(args.input)} could be answered"
-                f"{unchanged_note(args.output)}."
-            )
-    return report_counts(out, "lines", args.quiet, blank.count)
+            raise none_answered(out.bad, "line", args)
+    return report_counts(out, "line", args.quiet, blank.count)
 
 
 def _answer_lines(bert, source, total, out, args):

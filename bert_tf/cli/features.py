@@ -78,7 +78,10 @@ def run(args: argparse.Namespace) -> int:
         write(file, vectors, count, bert.config.hidden_size)
     if not args.quiet:
         note = blank_note(blank.count)
-        print(f"{count:,} vectors of {bert.config.hidden_size} in {args.output}{note}.", file=sys.stderr)
+        print(
+            f"{count:,} {'vector' if count == 1 else 'vectors'} of {bert.config.hidden_size} in {args.output}{note}.",
+            file=sys.stderr,
+        )
     return 0
 
 

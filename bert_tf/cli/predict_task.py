@@ -12,8 +12,8 @@ from typing import Any
 
 from bert_tf.batch_jobs.jobs import TaskJob, answer_line
 from bert_tf.checkpoints import find
-from bert_tf.cli.shared.answers import answers_to, refuse_file_options, report_counts
-from bert_tf.cli.shared.files import input_name, refuse_no_file, refuse_same_file, unchanged_note
+from bert_tf.cli.shared.answers import answers_to, none_answered, refuse_file_options, report_counts
+from bert_tf.cli.shared.files import input_name, refuse_no_file, refuse_same_file
 from bert_tf.cli.shared.model import load_task_model
 from bert_tf.cli.shared.render import bar, cut_note, percent, table
 from bert_tf.cli.shared.runner_options import run_on_runner
@@ -126,9 +126,7 @@ def _predict_file(args):
         write = _csv_writer(out, args.output, task.sometimes) if as_csv else _json_writer(out)
         rows = _answer(task_model, islice(_chained(first, records), out.done, None), write, out.done, args)
         if rows and not out.good:
-            raise InputError(
-                f"None of the {rows} rows of {input_name(args.input)} could be answered{unchanged_note(args.output)}."
-            )
+            raise none_answered(rows, "row", args)
     if left_out := out.columns.get("left_out"):
         print(
             f"{original_path(args.output)} has the columns of the first answered row; of later rows "
@@ -136,7 +134,7 @@ def _predict_file(args):
             "value.",
             file=sys.stderr,
         )
-    return report_counts(out, "rows", args.quiet, blank.count)
+    return report_counts(out, "row", args.quiet, blank.count)
 
 
 def _checked_settings(args):

@@ -98,7 +98,7 @@ def fill_jointly(bert: Bert, trace: Trace, top_k: int = 5, targets: str | Sequen
             logits = bert.mlm_logits(ids, trace.segments, unfilled)
     filled = {step.position: step.predictions[0].token for step in steps}
     spelled = {position: bert.tokenizer.spelling(token) for position, token in filled.items()}
-    text_a, text_b = fill_text(trace, spelled)
+    text_a, text_b = fill_text(trace, spelled, bert.tokenizer)
     return JointFilling(
         steps=tuple(steps),
         tokens=tuple(filled.get(position, token) for position, token in enumerate(trace.tokens)),

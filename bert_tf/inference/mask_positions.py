@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
-from unicodedata import normalize
 
 from bert_tf.errors import InputError, MaskPositionError, MaskTruncated, WordNotFound, did_you_mean
-from bert_tf.inference.words import Word, WordSpan, words_of
+from bert_tf.inference.words import Word, WordSpan, folded, words_of
 from bert_tf.tokenizers import BaseTokenizer, Encoding
 
 LEVELS = ("token", "word")
@@ -113,7 +112,7 @@ def _positions_of_word(requested, words, encoding, texts, tokenizer):
 def _matches(spelling, words, texts):
     """The positions of all words, or runs of words ("don't", "New York"), with this spelling."""
     spelling = spelling.strip()
-    for alike in (str.__str__, _folded):
+    for alike in (str.__str__, folded):
         matches = []
         for first, word in enumerate(words):
             positions = []
@@ -127,11 +126,6 @@ def _matches(spelling, words, texts):
         if matches:
             return matches
     return []
-
-
-def _folded(text):
-    """A text without the differences of case and of the composition of accents."""
-    return normalize("NFC", text.casefold())
 
 
 def _not_found(spelling, repetitions, words, encoding, texts, tokenizer):

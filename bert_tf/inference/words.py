@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+from unicodedata import normalize
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class WordSpan:
     positions: tuple[int, ...]
     start: int
     end: int
+
+
+def folded(text: str) -> str:
+    """A text without the differences of case and of the composition of accents."""
+    return normalize("NFC", text.casefold())
 
 
 def masked_words(trace: Any, mask_id: int) -> tuple[Word, ...]:

@@ -55,7 +55,8 @@ class Service:
     async def predict(self, request: Request) -> Any:
         """POST /predict."""
         body = await self._body(request, _PREDICT_KEYS)
-        top_k, targets = body.get("top_k", 5), _words(body.get("targets"), "targets")
+        top_k = 5 if body.get("top_k") is None else body["top_k"]
+        targets = _words(body.get("targets"), "targets")
         check_top_k(top_k)
         if top_k > self.limits.max_top_k:
             raise InputError(f"top_k must be at most {self.limits.max_top_k}, not {top_k}.")
@@ -82,7 +83,8 @@ class Service:
         """POST /features."""
         body = await self._body(request, _FEATURE_KEYS)
         rows, single = self._inputs(body, self._pair, ("text_a", "text_b"))
-        pooling, layer, length = body.get("pooling"), body.get("layer", -1), body.get("length")
+        pooling, layer, length = body.get("pooling"), body.get("layer"), body.get("length")
+        layer = -1 if layer is None else layer
         if length is not None and (type(length) is not int or length < 3):
             raise InputError(f"length must be a whole number of at least 3, not {str(length)[:80]}.")
         served = await self._served(body)

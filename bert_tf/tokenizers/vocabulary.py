@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.errors import VocabularyError
+from bert_tf.errors import VocabularyError, json_kind
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
@@ -139,7 +139,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise VocabularyError(f"{path} is not JSON ({error}); download the file again.") from None
     if not isinstance(value, dict):
-        raise VocabularyError(f"{path} must hold a JSON object, not {type(value).__name__}.")
+        raise VocabularyError(f"{path} must hold a JSON object, not a JSON {json_kind(value)}.")
     return value
 
 

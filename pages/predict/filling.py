@@ -29,7 +29,7 @@ def filled(view, shared, trace, position, token_id):
         for other in (token_positions(trace, [pressed_mask]) if pressed_mask else ())
     }
     written[position] = tokenizer.spellings[token_id]
-    a, b = fill_text(trace, written)
+    a, b = fill_text(trace, written, tokenizer)
     source, word, _ = word_positions(trace)[position]
     before, after = _words(trace, source), _words(shared.encode(a, b or ""), source)
     masks = []

@@ -217,6 +217,10 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         (["fly"], "invalid choice: 'fly' .choose from 'explore'"),
         (["predct", "the [MASK]"], r"invalid choice: 'predct'\. Did you mean predict\? .see"),
         (["predict", "the [MASK]", "--topk=3"], r"arguments: --topk=3\. Did you mean --top-k\? .see"),
+        (["--verison"], r"^python -m bert_tf: unrecognized arguments: --verison\. Did you mean --version\? .see"),
+        (["--model", "x", "predict", "the [MASK]"], "^python -m bert_tf: unrecognized arguments: --model .see"),
+        (["explain", "--model=x", "saliency", "a"], "explain: unrecognized arguments: --model=x .see"),
+        (["predict", "--input", ""], "The name of a file is empty: give a name."),
         (["predict"], "Give a text"),
         (["predict", "--mask", "cat", "the cat"], "Put it before --mask"),
         (["predict", "--target", "cat", "the [MASK]"], "Put it before --target"),
@@ -338,6 +342,19 @@ def test_a_file_without_one_good_line_is_a_mistake_and_writes_nothing(tmp_path, 
     assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 2
     assert "None of the 2 lines" in capsys.readouterr().err
     assert target.read_text() == "of an earlier run" and len(os.listdir(tmp_path)) == 2
+
+
+def test_a_file_of_one_bad_line_is_said_in_the_singular(tmp_path, tiny_folder, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_text("null\n")
+    command = ["predict", "--input", str(source), "--quiet", "--model", str(tiny_folder)]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "a JSON null, where an object" in error
+    assert error.endswith(f"The only line of {source} could not be answered.\n")
+    source.write_text('null\n{"text_a": "the [MASK]"}\n')
+    assert main(command) == 3
+    assert "1 answered, 1 bad line." in capsys.readouterr().err
 
 
 def test_bad_lines_alone_on_standard_output_do_not_claim_that_nothing_was_written(tmp_path, tiny_folder, capsys):

@@ -310,9 +310,11 @@ def test_a_guess_is_put_into_the_text_as_it_would_be_read(berts):
     bert = berts["roberta"]
     trace = bert.trace("the <mask> work")
     place = trace.masks[0]
-    assert fill_text(trace, {place: bert.tokenizer.spelling(" the")})[0] == "the the work"
-    assert fill_text(trace, {place: bert.tokenizer.spelling("s")})[0] == "thes work"
-    assert fill_text(trace, {place: "of"})[0] == "the of work"
+    assert fill_text(trace, {place: bert.tokenizer.spelling(" the")}, bert.tokenizer)[0] == "the the work"
+    assert fill_text(trace, {place: bert.tokenizer.spelling("s")}, bert.tokenizer)[0] == "thes work"
+    assert fill_text(trace, {place: "of"}, bert.tokenizer)[0] == "the of work"
+    trace = bert.trace("the <mask>ing work")
+    assert fill_text(trace, {trace.masks[0]: "of"}, bert.tokenizer)[0] == "the ofing work"
 
 
 @pytest.mark.parametrize("name", ["roberta", "albert"])
@@ -320,7 +322,7 @@ def test_guesses_for_several_pieces_of_one_letter_are_all_put_into_the_text(bert
     trace = berts[name].trace("the é work", mask=["é"])
     assert {trace.offsets[place][0] for place in trace.masks} == {4}
     guesses = dict(zip(trace.masks, ["dog", "##ing"], strict=True))
-    assert fill_text(trace, guesses)[0] == "the doging work"
+    assert fill_text(trace, guesses, berts[name].tokenizer)[0] == "the doging work"
 
 
 def test_a_token_is_found_as_a_person_writes_it(berts):

@@ -109,7 +109,7 @@ def test_conllu_and_json_lines(tmp_path):
         ("a.jsonl", '{"words": ["a"], "labels": []}', "line 1: 1 words, but 0 labels"),
         ("a.jsonl", '\n{"words": ["a"]}', "line 2: no 'labels' \\(found: words\\)"),
         ("a.jsonl", '{"words": "a b", "labels": []}', "line 1: 'words' must be a list of strings"),
-        ("a.jsonl", "[1]", "line 1: a JSON list; write one object per line"),
+        ("a.jsonl", "[1]", "line 1: a JSON array; write one object per line"),
         ("a.jsonl", "{", "line 1: not JSON"),
         ("a.jsonl", '\n{"words": ["a\\ud800"], "labels": ["O"]}', "line 2: it holds half of a surrogate pair"),
     ],

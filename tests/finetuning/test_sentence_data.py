@@ -138,7 +138,7 @@ def test_spaces_around_the_names_of_columns_do_not_count(name, tab, tmp_path):
 def test_bad_json_lines_are_named(tmp_path):
     for text, output in (
         ('{"text": "a"}\n{"text": \n', "line 2: not JSON"),
-        ("[1]\n", "line 1: a JSON list"),
+        ("[1]\n", "line 1: a JSON array"),
         ('{"text": "\\ud83d\\ude00"}\n{"text": "a\\ud83d"}\n', "line 2: it holds half of a surrogate pair"),
     ):
         with pytest.raises(DataError, match=output):

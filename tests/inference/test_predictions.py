@@ -111,6 +111,10 @@ def _softmax(logits):
         ("The [MASK] sat.", (), {2: "dog"}, "The dog sat."),
         ("The cat  sat.", ("cat",), {2: "dog"}, "The dog  sat."),
         ("cat[MASK]", (), {2: "dog"}, "cat dog"),
+        ("[MASK]cat", (), {1: "dog"}, "dog cat"),
+        ("[MASK]\x85cat", (), {1: "dog"}, "dog \x85cat"),
+        ("cat\x1c[MASK]", (), {2: "dog"}, "cat\x1c dog"),
+        ("parks", ("parks",), {1: "river"}, "rivers"),
         ("play [MASK].", (), {2: "##ing"}, "playing."),
         ("parks", ("parks",), {1: "river", 2: "##s"}, "rivers"),
         ("parks", ("parks",), {1: "river", 2: "bank"}, "river bank"),
@@ -128,12 +132,12 @@ def _softmax(logits):
 )
 def test_words_are_put_back_into_the_users_text(tiny_bert, text, mask, tokens, expected):
     trace = tiny_bert.trace(text, "it ran", mask=mask)
-    assert fill_text(trace, tokens) == (expected, "it ran")
+    assert fill_text(trace, tokens, tiny_bert.tokenizer) == (expected, "it ran")
 
 
 def test_the_second_text_can_be_filled_too(tiny_bert):
     trace = tiny_bert.trace("the cat", "it [MASK]")
-    assert fill_text(trace, {trace.masks[0]: "sat"}) == ("the cat", "it sat")
+    assert fill_text(trace, {trace.masks[0]: "sat"}, tiny_bert.tokenizer) == ("the cat", "it sat")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -112,6 +112,13 @@ def test_a_prediction_is_the_record_of_the_command_line(service, home, capsys):
     near(answer, printed(capsys, *command))
 
 
+def test_a_key_with_null_is_answered_as_if_it_were_left_out(service, home):
+    for route, keys in (("/predict", ("text_b", "mask", "top_k", "targets")), ("/features", ("pooling", "layer"))):
+        status, answer = ask(service, route, {"text_a": TEXT, **dict.fromkeys(keys)})
+        assert status == 200
+        near(answer, ask(service, route, {"text_a": TEXT})[1])
+
+
 def test_many_inputs_are_answered_in_order_and_a_bad_one_with_its_error(service, home):
     inputs = [TEXT, {"text_a": "no mask"}, {"text_a": "The dog ran", "mask": ["dog"]}, 7]
     status, answer = ask(service, "/predict", {"inputs": inputs, "model": "tiny-uncased", "top_k": 1})

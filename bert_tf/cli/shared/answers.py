@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.checksums import checksum
-from bert_tf.cli.shared.files import is_stream, refuse_unwritable
+from bert_tf.cli.shared.files import input_name, is_stream, refuse_unwritable, unchanged_note
 from bert_tf.errors import InputError
 from bert_tf.files import DISK_FULL, read_json, write_json
 from bert_tf.folder_lock import only_writer
@@ -237,15 +237,27 @@ def refuse_file_options(args: argparse.Namespace) -> None:
             raise InputError(f"--{name} goes with --input; a single prediction is printed.")
 
 
+def none_answered(count: int, name: str, args: argparse.Namespace) -> InputError:
+    """The error of an input of which nothing could be answered.
+
+    Args:
+        count: int. The inputs that were read. name: str, "line" or "row".
+        args: argparse.Namespace. The options of `predict`.
+    """
+    what = f"The only {name}" if count == 1 else f"None of the {count:,} {name}s"
+    unanswered = "could not be answered" if count == 1 else "could be answered"
+    return InputError(f"{what} of {input_name(args.input)} {unanswered}{unchanged_note(args.output)}.")
+
+
 def report_counts(answers: Answers, name: str, quiet: bool, blank: int = 0) -> int:
     """Prints how many inputs were answered. Returns: the exit code, `BAD_INPUTS` if some could not be.
 
     Args:
-        answers: `Answers`. name: str, "lines" or "rows". quiet: bool. Only bad inputs are reported.
+        answers: `Answers`. name: str, "line" or "row". quiet: bool. Only bad inputs are reported.
         blank: int. The blank lines that were left out.
     """
     if answers.bad or not quiet:
-        bad = f", {answers.bad:,} bad {name}" if answers.bad else ""
+        bad = f", {answers.bad:,} bad {name}{'' if answers.bad == 1 else 's'}" if answers.bad else ""
         print(f"{answers.good:,} answered{bad}{blank_note(blank)}.", file=sys.stderr)
     return BAD_INPUTS if answers.bad else 0
 

@@ -173,6 +173,8 @@ def principal_components(vectors: np.ndarray, count: int = 2) -> tuple[np.ndarra
     """
     centred = np.asarray(vectors, np.float64) - np.mean(vectors, axis=0, dtype=np.float64)
     left, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+    # Below this they are the rounding of the mean: equal vectors, or two of them, differ along fewer components.
+    sizes[sizes <= np.linalg.norm(vectors) * max(centred.shape) * np.finfo(np.float64).eps] = 0
     signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
     coordinates, shares = np.zeros((len(centred), count)), np.zeros(count)
     available = min(count, len(sizes))

@@ -17,7 +17,7 @@ from bert_tf.explain.datasets.text_rows import decoded, file_bytes, file_kind, l
 from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
 from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 from bert_tf.inference.model_inputs import prepare_input
-from bert_tf.inference.words import words_of
+from bert_tf.inference.words import folded, words_of
 from bert_tf.results import Result, frame
 from bert_tf.tokenizers import pad_batch
 
@@ -291,7 +291,7 @@ def occurrences(
     Args:
         bert: Bert. The model.
         texts: sequence of str. The texts.
-        word: str. The word; upper and lower case are the same.
+        word: str. The word; upper and lower case, and composed and decomposed accents, are the same.
         progress: callable(done, total). Called with numbers of texts that have the word; it cancels by returning False.
         most: int. The most occurrences, the first ones; None for all.
     Returns:
@@ -302,11 +302,10 @@ def occurrences(
         Cancelled: by `progress`.
     """
     refuse_one_alone(texts, "texts")
-    texts, wanted = list(texts), checked_text(word, "word").strip().casefold()
+    texts, wanted = list(texts), folded(checked_text(word, "word").strip())
     prepared = [prepare_input(bert.tokenizer, bert.max_length, text) for text in texts]
     matches = [
-        [span for span in words_of(ready.encoding, ready.text_a) if span.text.casefold() == wanted]
-        for ready in prepared
+        [span for span in words_of(ready.encoding, ready.text_a) if folded(span.text) == wanted] for ready in prepared
     ]
     if most is not None:
         before = np.cumsum([0, *map(len, matches)])

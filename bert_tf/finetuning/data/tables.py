@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from bert_tf.errors import DataError, RowError
+from bert_tf.errors import DataError, RowError, json_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -278,7 +278,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON ({error}); write one object per line.") from None
     if not isinstance(record, dict):
-        raise DataError(f"{where}: a JSON {type(record).__name__}; write one object per line.")
+        raise DataError(f"{where}: a JSON {json_kind(record)}; write one object per line.")
     if not is_text:
         raise DataError(f"{where}: it holds {HALF_PAIR}; write the whole character.")
     return record

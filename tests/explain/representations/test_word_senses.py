@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.explain import principal_components, project_to_plane, sense_separation, tsne, umap
+from bert_tf.explain import occurrences, principal_components, project_to_plane, sense_separation, tsne, umap
 
 
 def clusters(count=10, apart=6.0):
@@ -161,3 +161,16 @@ def test_vectors_are_laid_out_in_each_way():
         project_to_plane(vectors, "tsne", 4)
     with pytest.raises(InputError, match=r"shape \[W, H\], not \[5\]"):
         project_to_plane(np.ones(5))
+
+
+def test_vectors_of_which_some_are_equal_differ_along_no_more_components_than_they_have():
+    one, other = np.random.default_rng(0).normal(size=(2, 384)).astype(np.float32)
+    for vectors in ([one, other], [one, one, one, other], [one] * 3):
+        coordinates, shares = principal_components(np.array(vectors), 2)
+        assert not coordinates[:, 1].any() and not shares[1]
+        assert coordinates[:, 0].any() == (vectors[-1] is other)
+
+
+def test_a_word_is_found_however_its_accents_are_composed(tiny_bert):
+    for word in ("Caf\u00e9", "cafe\u0301"):
+        assert occurrences(tiny_bert, ["a caf\u00e9", "a cafe\u0301"], word).texts == (0, 1)
