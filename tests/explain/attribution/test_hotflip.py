@@ -174,5 +174,5 @@ def test_inputs_in_blocks_give_the_same_and_can_be_cancelled(tiny_bert, trace, t
 
 @pytest.mark.parametrize("name, number", [("most", 0), ("most", 11), ("tried", 1.5), ("tried", True)])
 def test_bad_numbers_are_refused(tiny_bert, trace, target, name, number):
-    with pytest.raises(InputError, match=f"{name} must be a whole number from 1 to"):
+    with pytest.raises(InputError, match=f"{name} must be a whole number"):
         hotflip(tiny_bert, trace, target, **{name: number})
