@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bert_tf.errors import DataError, RowError
 from bert_tf.finetuning.data.glue import GLUE
 from bert_tf.finetuning.data.tables import BlankLines, read_rows, records_or_errors, table_format
+from bert_tf.finetuning.labels import composed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -233,10 +234,10 @@ def _label(value, layout, name, where, kinds=None):
 
 
 def label_text(value: object) -> str:
-    """A value of a table or of JSON as a label: the number 1.0 is "1"; null, NaN, a list and an object are ""."""
+    """A value of a table or of JSON as a label, in NFC: 1.0 is "1"; null, NaN, a list and an object are ""."""
     if value is None or isinstance(value, (dict, list)) or isinstance(value, float) and not math.isfinite(value):
         return ""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    return composed(str(int(value) if isinstance(value, float) and value.is_integer() else value).strip())
 
 
 def _check_kind(value, where, kinds):
