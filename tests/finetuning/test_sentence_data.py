@@ -131,6 +131,16 @@ def test_bad_files_are_named_with_the_line(tmp_path, text, layout, output):
     assert output in str(error.value) and str(path) in str(error.value)
 
 
+def test_a_list_where_one_label_is_expected_is_told(tmp_path):
+    with pytest.raises(DataError, match="line 1: label is a list .*, where one label is expected"):
+        read(write(tmp_path, "a.jsonl", '{"text": "a", "label": ["x", "y"]}\n'))
+
+
+def test_a_missing_second_text_is_told_before_the_label(tmp_path):
+    with pytest.raises(DataError, match="no column with the second text was found; its columns are text, label"):
+        list(read_sentences(write(tmp_path, "a.csv", "text,label\na,x\n"), ColumnLayout(regression=True), pair=True))
+
+
 def test_a_file_whose_first_block_ends_inside_a_character_is_text(tmp_path):
     for text in ("\0" + "é" * 5000, "\0 " + "é" * 5000):  # a character of two bytes is cut in one of them
         assert read(write(tmp_path, "a.tsv", f"text\tlabel\n{text}\tx\n")) == [(text, None, "x")]
