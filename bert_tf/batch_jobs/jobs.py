@@ -136,7 +136,7 @@ class PredictJob(Job):
         keys = None
         for number, record in records_or_errors(path, file_format, columns, blank):
             if isinstance(record, DataError):
-                yield number, BadLine(str(record))
+                yield number, BadLine(str(record).removeprefix(f"{path} line {number}: "))
                 continue
             if keys is None:
                 if file_format == "lines" and self.file_format is None:

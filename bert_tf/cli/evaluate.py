@@ -100,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
     if args.by_position:
         require_head(bert.heads, "mlm", bert.name)
     generator = load(find(args.generator), precision=args.precision) if args.generator else None
-    with tqdm(unit="sequence", disable=args.quiet, file=sys.stderr, mininterval=0.5) as bar:
+    # The delay hides the bar until the first sequences: there may be none.
+    with tqdm(unit="sequence", disable=args.quiet, file=sys.stderr, mininterval=0.5, delay=1e-6) as bar:
 
         def progress(done, total):
             if done < bar.n:

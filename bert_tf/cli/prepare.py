@@ -157,6 +157,7 @@ def _prepare_here(args, settings):
         disable=args.quiet,
         file=sys.stderr,
         mininterval=0.5,
+        delay=1e-6,  # hides the bar until the first chunk: there may be none
     ) as bar:
 
         def show(done, counts):

@@ -6,6 +6,7 @@ Source: Ramshaw and Marcus 1995 (IOB1); Tjong Kim Sang and Veenstra 1999 (BIO, t
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 OUTSIDE = "O"
 #: Variants of BIOES have L (last) for E, and U (unit) or W for S.
 _PREFIXED = re.compile(r"([BIESLUW])-(.+)", re.DOTALL)
+
+
+def composed(label: str) -> str:
+    """The label in Unicode's composed form (NFC): an accent in a character of its own makes no other label."""
+    return unicodedata.normalize("NFC", label)
 
 
 def is_entity_scheme(labels: Iterable[str]) -> bool:

@@ -10,6 +10,7 @@ import csv
 import dataclasses
 import html
 from importlib.util import find_spec
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -93,13 +94,13 @@ def spread(scores: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The mean and standard deviation of each metric over the seeds.
 
     Args:
-        scores: list of dicts of numbers; the key "seed" is ignored.
+        scores: list of dicts of numbers; the key "seed" and the counts (integers) are left out.
 
     Returns: dict metric -> {"mean", "std" (of a sample; 0 for one value), "values"}.
     """
     spreads = {}
-    for name in scores[0]:
-        if name != "seed":
+    for name, first in scores[0].items():
+        if name != "seed" and not isinstance(first, Integral):
             values = [float(seed_scores[name]) for seed_scores in scores]
             spreads[name] = {
                 "mean": float(np.mean(values)),

@@ -21,6 +21,7 @@ from bert_tf.checkpoints.formats.keras_nlp_backbone import task_of_preset
 from bert_tf.checkpoints.formats.kerashub import is_preset, own_entries, preset_config
 from bert_tf.errors import CheckpointError, TaskError
 from bert_tf.files import read_json
+from bert_tf.finetuning.labels import composed
 from bert_tf.tokenizers.vocabulary import CONFIG_FILE
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class TaskSettings:
 
     Args:
         task: str. One of `TASKS`.
-        labels: tuple of str. The classes or tags, in the order of the logits; empty for tasks without labels.
+        labels: tuple of str. The classes or tags, in the order of the logits, stored in NFC; empty for tasks without
+            labels.
         pooling: str. How the vector of the sentence is computed, one of `POOLINGS`; "cls" is the pooler's output. For
             "similarity" one of `SIMILARITY_POOLINGS`.
         multi_label: bool. Whether an input can have several labels, each with its own probability (sigmoid).
@@ -108,6 +110,10 @@ class TaskSettings:
             raise TaskError(f"The labels must be strings, not {self.labels!r:.80}.")
         if len(set(self.labels)) < len(self.labels):
             raise TaskError(f"A label is given twice in {', '.join(self.labels):.80}.")
+        # As they are read from files. A model that learned both forms as two classes keeps them.
+        labels = tuple(map(composed, self.labels))
+        if len(set(labels)) == len(labels):
+            object.__setattr__(self, "labels", labels)
 
     @property
     def pools_first_token(self) -> bool:

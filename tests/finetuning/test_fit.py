@@ -489,6 +489,7 @@ def test_mean_and_spread_over_seeds():
     actual = spread([{"seed": 0, "accuracy": 0.8}, {"seed": 1, "accuracy": 0.9}])
     assert actual["accuracy"]["mean"] == pytest.approx(0.85)
     assert actual["accuracy"]["std"] == pytest.approx(np.std([0.8, 0.9], ddof=1))
+    assert list(spread([{"seed": 0, "f1": 0.8, "words": 9}, {"seed": 1, "f1": 0.9, "words": 9}])) == ["f1"]
 
 
 @pytest.mark.usefixtures("few_updates")

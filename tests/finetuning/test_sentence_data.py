@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import DataError, TaskError
+from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
 from bert_tf.finetuning.data.sentence_examples import (
     ColumnLayout,
     SentenceExample,
@@ -116,6 +117,11 @@ def test_a_file_without_a_header_takes_the_names_given(tmp_path):
         ("", {}, "is empty"),
         ('text,label\n"a,x\n', {}, "line 2: not CSV"),
         (b"text,label\na,x\n\xff,y\n", {}, "line 3: not UTF-8"),
+        (b"text,label\ra,x\rb,y\r", {}, " ends its lines with CR alone"),
+        (b"text,label\na\rb,x\n", {}, "line 2: not CSV (a CR without LF outside quotes)"),
+        ("text,label\na,x\n".encode("utf-16"), {}, " is text in UTF-16: save"),
+        ("text,label\na,x\n".encode("utf-16-be"), {}, " is text in UTF-16: save"),
+        (bytes(range(256)), {}, " is not a text file"),
     ],
 )
 def test_bad_files_are_named_with_the_line(tmp_path, text, layout, output):
@@ -123,6 +129,30 @@ def test_bad_files_are_named_with_the_line(tmp_path, text, layout, output):
     with pytest.raises(DataError) as error:
         read(path, **layout)
     assert output in str(error.value) and str(path) in str(error.value)
+
+
+def test_a_list_where_one_label_is_expected_is_told(tmp_path):
+    with pytest.raises(DataError, match="line 1: label is a list .*, where one label is expected"):
+        read(write(tmp_path, "a.jsonl", '{"text": "a", "label": ["x", "y"]}\n'))
+
+
+def test_a_missing_second_text_is_told_before_the_label(tmp_path):
+    with pytest.raises(DataError, match="no column with the second text was found; its columns are text, label"):
+        list(read_sentences(write(tmp_path, "a.csv", "text,label\na,x\n"), ColumnLayout(regression=True), pair=True))
+
+
+def test_a_file_whose_first_block_ends_inside_a_character_is_text(tmp_path):
+    for text in ("\0" + "é" * 5000, "\0 " + "é" * 5000):  # a character of two bytes is cut in one of them
+        assert read(write(tmp_path, "a.tsv", f"text\tlabel\n{text}\tx\n")) == [(text, None, "x")]
+
+
+def test_one_label_in_two_unicode_forms_is_one_label(tmp_path):
+    path = write(tmp_path, "a.csv", "text,label\na,caf\u00e9\nb,cafe\u0301\n")
+    assert read(path) == [("a", None, "caf\u00e9"), ("b", None, "caf\u00e9")]
+    assert LabelledSentence(("a",), ("cafe\u0301",)).labels == ("caf\u00e9",)
+    assert TaskSettings("classify", ("a", "cafe\u0301")).labels == ("a", "caf\u00e9")
+    both = ("caf\u00e9", "cafe\u0301")
+    assert TaskSettings("classify", both).labels == both  # as an earlier version trained it
 
 
 def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path):

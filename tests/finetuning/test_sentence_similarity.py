@@ -331,7 +331,7 @@ def test_files_and_options_that_cannot_be_used(tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("text,score\nA cat.,1\n")
     reading = options(glue=None, format=None, columns=None, text_column=None, text2_column=None, pooling="mean")
-    with pytest.raises(DataError, match="line 2: there is one text; similarity needs two"):
+    with pytest.raises(DataError, match="no column with the second text was found"):
         list(TASK.read(path, reading))
     reading.glue = "mrpc"
     path = tmp_path / "mrpc.tsv"

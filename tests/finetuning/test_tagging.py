@@ -180,6 +180,23 @@ def test_scores_equal_seqeval_and_scikit_learn():
     assert plain["accuracy"] == pytest.approx(2 / 3) and plain["f1"] == pytest.approx(2 / 3)
 
 
+def test_a_file_without_a_label_of_the_model_is_refused():
+    settings = TaskSettings("tag", ("O", "B-LOC", "I-LOC"))
+    for labels in (("O", "O"), ("O", "B-SUM"), ("B-LOC", "B-SUM")):
+        TASK.check([LabelledSentence(("a", "b"), labels, "in.conll, line 1")], settings)
+    with pytest.raises(DataError, match=r"in.conll, line 1: none of the file's labels \(B-SUM, x\).*: O, B-LOC, I-LOC"):
+        TASK.check([LabelledSentence(("a", "b"), ("B-SUM", "x"), "in.conll, line 1")], settings)
+
+
+def test_labels_named_as_rows_of_scikit_learn_s_report_are_in_the_table():
+    from bert_tf.finetuning.metrics.token_metrics import per_label
+
+    rows = per_label([["accuracy", "macro avg", "b"]], [["accuracy", "b", "b"]], False)
+    assert [row["label"] for row in rows] == ["accuracy", "b", "macro avg"]
+    assert [(row["precision"], row["recall"], row["support"]) for row in rows] == [(1, 1, 1), (0.5, 1, 1), (0, 0, 1)]
+    assert all(type(row["support"]) is int and type(row["f1"]) is float for row in rows)
+
+
 def test_entities_of_random_labels_have_the_scores_of_seqeval():
     from seqeval.metrics import classification_report
 

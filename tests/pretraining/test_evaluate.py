@@ -169,6 +169,12 @@ def test_the_command_prints_the_figures(tiny_folder, text, capsys):
     assert "pseudo_perplexity" in capsys.readouterr().out
 
 
+def test_an_empty_text_shows_no_empty_progress_bar(tiny_folder, tmp_path, capsys):
+    (tmp_path / "empty.txt").write_text("")
+    assert main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", str(tmp_path / "empty.txt")]) == 2
+    assert "sequence" not in capsys.readouterr().err
+
+
 def test_the_command_measures_several_lengths_and_draws_the_places(tiny_folder, text, tmp_path, capsys):
     command = ["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--limit", "8", "--quiet"]
     alone = []

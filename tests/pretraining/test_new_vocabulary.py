@@ -1,5 +1,7 @@
 """`vocab`: a trained vocabulary that the tokenizer and Transformers read alike."""
 
+import re
+
 import pytest
 from tokenizers import BertWordPieceTokenizer
 
@@ -111,6 +113,12 @@ def test_what_cannot_be_trained_is_told(tmp_path, capsys):
         train_vocabulary(lambda: TEXTS, 120)
     with pytest.raises(ValueError, match="--size is 200, but.*or a lower --alphabet"):
         train_vocabulary(lambda: CHINESE, 200, alphabet=1000)
+    with pytest.raises(ValueError, match="--size is 20, but .* give at least that") as error:
+        train_vocabulary(lambda: TEXTS, 20)
+    enough = int(re.search(r"alone are (\d+)", str(error.value))[1])  # with the letters that fit into half of it
+    assert len(train_vocabulary(lambda: TEXTS, enough)) == enough
+    with pytest.raises(ValueError, match=f"alone are {enough}"):
+        train_vocabulary(lambda: TEXTS, enough - 1)
     with pytest.raises(ValueError, match="--alphabet is 0"):
         train_vocabulary(lambda: TEXTS, 300, alphabet=0)
     assert main(["vocab", "--input", str(tmp_path / "none"), "--output", str(tmp_path)]) == 2

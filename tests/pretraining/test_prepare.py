@@ -671,6 +671,9 @@ def test_what_failed_before_its_first_chunk_is_no_reason_against_another_text(te
     path.write_text("\n".join(["The cat sat.", "It ran."] * 40))
     with pytest.raises(TextError, match="one document.*blank line.*--objective mlm"):
         prepare([path], tmp_path / "records", TOKENIZER, SETTINGS, shards=4)
+    path.write_text("The cat sat.")
+    with pytest.raises(TextError, match="one document"):  # and not that there is no text
+        prepare([path], tmp_path / "records", TOKENIZER, SETTINGS, shards=4)
     path.write_text("\n\n".join(["The cat sat.\nIt ran."] * 40))
     counts = prepare([path], tmp_path / "records", TOKENIZER, SETTINGS, shards=3)
     assert counts.documents == 40 and Records(tmp_path / "records").examples == counts.examples

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bert_tf.errors import DataError
 from bert_tf.finetuning.data.tables import json_object, numbered_lines
 from bert_tf.finetuning.data.word_splitter import word_spans
-from bert_tf.finetuning.labels import OUTSIDE, is_entity_scheme, to_bio
+from bert_tf.finetuning.labels import OUTSIDE, composed, is_entity_scheme, to_bio
 from bert_tf.tokenizers.conllu import ConlluError, read_rows
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LabelledSentence:
 
     Attributes:
         words: tuple of W str.
-        labels: tuple of W str or None. Entity labels are in BIO; None without labels.
+        labels: tuple of W str or None. Entity labels are in BIO; all are stored in NFC; None without labels.
         source: str. The file and first line of the sentence, for messages.
         text: str. The running text; by default the words joined with spaces.
         spans: tuple of W pairs (first character, last character + 1). The position of each word in the text.
@@ -54,6 +54,8 @@ class LabelledSentence:
     spans: tuple | None = None
 
     def __post_init__(self):
+        if self.labels is not None:
+            object.__setattr__(self, "labels", tuple(map(composed, self.labels)))
         if self.text is None:
             ends = list(accumulate(len(word) + 1 for word in self.words))
             object.__setattr__(self, "text", " ".join(self.words))

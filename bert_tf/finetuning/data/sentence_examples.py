@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bert_tf.errors import DataError, RowError
 from bert_tf.finetuning.data.glue import GLUE
 from bert_tf.finetuning.data.tables import BlankLines, read_rows, records_or_errors, table_format
+from bert_tf.finetuning.labels import composed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -109,6 +110,7 @@ def read_sentences(
     skipped: list | None = None,
     blank: BlankLines | None = None,
     missing: Collection[str] = (),
+    pair: bool = False,
 ) -> Iterator[SentenceExample]:
     """Yields the `SentenceExample`s of a file.
 
@@ -121,6 +123,7 @@ def read_sentences(
         blank: `BlankLines` that counts the blank lines; None if nobody asks.
         missing: names in lower case that the first row lacks and the others must lack too, beside those of a second
             text.
+        pair: bool. Whether the second text is needed.
 
     Raises: DataError, which names file and line, on the first row that cannot be used; OSError.
     """
@@ -132,7 +135,7 @@ def read_sentences(
             if isinstance(record, DataError):
                 raise record
             if column_names is None:
-                column_names = find_columns(path, record, layout, labelled)
+                column_names = find_columns(path, record, layout, labelled, pair)
                 missing = {*missing, *(TEXT2_COLUMNS if column_names[1] is None else ())}
             text, text2, label = column_names
             if late := next(
@@ -222,6 +225,8 @@ def _is_answer(value, layout):
 def _label(value, layout, name, where, kinds=None):
     if isinstance(value, (int, float)):
         _check_kind(value, where, {} if kinds is None else kinds)
+    if isinstance(value, list):
+        raise DataError(f"{where}: {name} is a list ({value!r:.40}), where one label is expected.")
     label = label_text(value)
     if not label:
         raise DataError(f"{where}: {name} holds no label ({value!r:.40}); give one, or leave the row out.")
@@ -233,10 +238,10 @@ def _label(value, layout, name, where, kinds=None):
 
 
 def label_text(value: object) -> str:
-    """A value of a table or of JSON as a label: the number 1.0 is "1"; null, NaN, a list and an object are ""."""
+    """A value of a table or of JSON as a label, in NFC: 1.0 is "1"; null, NaN, a list and an object are ""."""
     if value is None or isinstance(value, (dict, list)) or isinstance(value, float) and not math.isfinite(value):
         return ""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    return composed(str(int(value) if isinstance(value, float) and value.is_integer() else value).strip())
 
 
 def _check_kind(value, where, kinds):

@@ -7,6 +7,7 @@ removed.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import sys
@@ -36,6 +37,7 @@ FORMATS = {
 HALF_PAIR = "half of a surrogate pair (such as \\ud83d alone), which is no text"
 # The first bytes of a file that gzip made.
 _GZIP = b"\x1f\x8b"
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # A quote that is not closed reads the rest of the file as one field, up to this length.
 _LONGEST_FIELD = 1 << 24
 
@@ -162,8 +164,9 @@ def _try_csv(path, has_header, blank):
             (number, _), *rest = taken
             again.extendleft(reversed(rest))
             taken.clear()
+            reason = "a CR without LF outside quotes" if str(error).startswith("new-line character") else error
             row_error = (
-                error if isinstance(error, DataError) else DataError(f"{path} line {number}: not CSV ({error}).")
+                error if isinstance(error, DataError) else DataError(f"{path} line {number}: not CSV ({reason}).")
             )
         yield number, row_error
 
@@ -307,12 +310,33 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str | DataError]]:
 def open_lines(path: str | Path) -> AbstractContextManager[IO[bytes]]:
     """Opens a file of lines; "-" is standard input, which stays open.
 
-    Raises: DataError if the file is compressed; OSError.
+    Raises: DataError if the file begins as no text in UTF-8 with LF or CRLF does; OSError.
     """
     if str(path) == "-":
         return nullcontext(sys.stdin.buffer)
     file = open(path, "rb")
-    if file.peek(2).startswith(_GZIP):
+    if refusal := _refusal(file.peek()):
         file.close()
-        raise DataError(f"{path} is compressed with gzip, and a plain file is read here: decompress it first.")
+        raise DataError(f"{path} {refusal}")
     return file
+
+
+def _refusal(head):
+    """Why no line of a file that begins with these bytes can be read; None if some may be. The file's name precedes."""
+    if head.startswith(_GZIP):
+        return "is compressed with gzip, and a plain file is read here: decompress it first."
+    if head.startswith(_UTF16) or head.count(0) > len(head) / 4:
+        return "is text in UTF-16: save the file as UTF-8."
+    if 0 in head and not _is_utf8(head):
+        return "is not a text file: export its texts as UTF-8."
+    if b"\r" in head and b"\n" not in head:
+        return "ends its lines with CR alone, as old Macs did: save it with LF or CRLF at the end of each line."
+    return None
+
+
+def _is_utf8(head):
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -73,19 +73,14 @@ def per_label(
             {"label": kind, **_entity_score(*({one for one in group if one[1] == kind} for group in groups))}
             for kind in sorted({entity[1] for group in groups for entity in group})
         ]
-    from sklearn.metrics import classification_report
+    from sklearn.metrics import precision_recall_fscore_support
 
-    report = classification_report(_flat(true), _flat(predicted), output_dict=True, zero_division=0)
+    flat_true, flat_predicted = _flat(true), _flat(predicted)
+    labels = sorted({*flat_true, *flat_predicted})
+    columns = precision_recall_fscore_support(flat_true, flat_predicted, labels=labels, zero_division=0)
     return [
-        {
-            "label": label,
-            "precision": float(row["precision"]),
-            "recall": float(row["recall"]),
-            "f1": float(row["f1-score"]),
-            "support": int(row["support"]),
-        }
-        for label, row in report.items()
-        if label != "accuracy" and not label.endswith(" avg")
+        {"label": label, "precision": float(precision), "recall": float(recall), "f1": float(f1), "support": int(count)}
+        for label, precision, recall, f1, count in zip(labels, *columns)
     ]
 
 

@@ -96,10 +96,7 @@ class SentenceSimilarity(Task):
         layout = self._layout(path, options)
         scored = labelled and layout.label is not None
         missing = LABEL_COLUMNS if labelled and not scored else ()
-        for example in read_sentences(path, layout, options.format, scored, missing=missing):
-            if example.text_b is None:
-                raise DataError(f"{example.where}: there is one text; similarity needs two, text_a and text_b.")
-            yield example
+        yield from read_sentences(path, layout, options.format, scored, missing=missing, pair=True)
 
     def _layout(self, path, options):
         if getattr(options, "glue", None):

@@ -149,6 +149,15 @@ class TokenClassification(Task):
     def labels(self, example: Any) -> Sequence[str]:
         return example.labels
 
+    def check(self, examples: Sequence[Any], settings: TaskSettings) -> None:
+        # Single labels that training never saw count as wrong; without any that it saw, it is another column or task.
+        labels = {label for one in examples for label in one.labels}
+        if labels and labels.isdisjoint(settings.labels):
+            raise DataError(
+                f"{examples[0].source}: none of the file's labels ({', '.join(sorted(labels)):.80}) is one of the "
+                f"model's: {', '.join(settings.labels):.160}."
+            )
+
     def settings(self, options: Namespace, examples: Sequence[Any]) -> TaskSettings:
         if options.pieces not in PIECES:
             raise TaskError(f"--pieces is {options.pieces!r}; choose from {', '.join(PIECES)}.")

@@ -114,9 +114,9 @@ def _write(writer, sized, processes, worker_arguments, text_field, progress):
             progress(done, writer.counts)
     tokenizer, settings, *_ = worker_arguments
     try:
+        check_documents(settings.objective, writer.counts.documents)
         if not writer.counts.examples:
             raise TextError(f"No text to make examples of in {', '.join(path for path, _ in sized)}.")
-        check_documents(settings.objective, writer.counts.documents)
     except TextError:
         writer.discard()
         raise

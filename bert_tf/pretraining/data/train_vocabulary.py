@@ -81,11 +81,8 @@ def train_vocabulary(
     # Letters of equal counts are sorted by the letter, so that the limit is deterministic.
     ordered = sorted(counts, key=lambda letter: (-counts[letter], letter))
     least = max(min_frequency, counts.total() / _RARE)
-    kept = (
-        ordered[:alphabet]
-        if alphabet
-        else _fitting([letter for letter in ordered if counts[letter] >= least], tokens, size // 2)
-    )
+    frequent = [letter for letter in ordered if counts[letter] >= least]
+    kept = ordered[:alphabet] if alphabet else _fitting(frequent, tokens, size // 2)
     letters = sorted(kept)
     if left_out is not None:
         left_out.update({letter: counts[letter] for letter in ordered[len(kept) :]})
@@ -93,9 +90,13 @@ def train_vocabulary(
     # Given in order, because the library would number the inner letters at random and break ties by these numbers.
     first += [f"##{letter}" for letter in letters if tokens[letter] == 2]
     if size < len(first) + len(letters):
+        needed, before = len(first) + len(letters), size
+        while not alphabet and needed > before:  # more letters fit into a larger size
+            before = needed
+            needed = unused + 5 + sum(tokens[letter] for letter in _fitting(frequent, tokens, before // 2))
         raise ValueError(
-            f"--size is {size}, but the special tokens and letters of this text alone are "
-            f"{len(first) + len(letters)}; give more{', or a lower --alphabet' * bool(alphabet)}."
+            f"--size is {size}, but the special tokens and letters of this text alone are {needed}; "
+            f"give at least that{', or a lower --alphabet' * bool(alphabet)}."
         )
     rust.train_from_iterator(
         _readable(texts()),
