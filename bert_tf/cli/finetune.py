@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.cli.shared.added_words import add_tokens_argument
-from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
+from bert_tf.cli.shared.training_options import add_device_arguments, add_optimizer_arguments
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, task_type
 from bert_tf.folder_lock import refuse_file
@@ -31,12 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
     for name, (_, help_line) in TASKS_BY_NAME.items():
         task = tasks.add_parser(name, help=help_line, description=help_line[0].upper() + help_line[1:] + ".")
-        _add_common(task, task_type(name).length)
+        _add_files(task)
+        _add_updates(task, task_type(name).length)
+        add_device_arguments(task)
+        _add_saving(task)
         task_type(name).add_reading_arguments(task)
         task_type(name).add_training_arguments(task)
 
 
-def _add_common(parser, length):
+def _add_files(parser):
     parser.add_argument("--model", required=True, metavar="M", help="name or folder of the model to start from")
     parser.add_argument("--train", required=True, metavar="FILE", help="training examples")
     parser.add_argument("--dev", metavar="FILE", help="examples that select the best epoch")
@@ -47,9 +50,13 @@ def _add_common(parser, length):
         help="instead of --dev: use this share of --train (0.1: a tenth), chosen at random with a "
         "fixed seed; equal inputs stay together; for questions, whole passages are chosen",
     )
+    parser.add_argument("--max-train", type=int, metavar="N", help="use only N examples, chosen at random")
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="folder of the new model; if it exists, the run in it is resumed"
     )
+
+
+def _add_updates(parser, length):
     parser.add_argument("--epochs", type=int, default=3, help="passes over the training examples (default 3)")
     add_optimizer_arguments(parser, learning_rate=3e-5, warmup=0.1)
     parser.add_argument(
@@ -61,6 +68,14 @@ def _add_common(parser, length):
         metavar="T",
         help=f"cut each input to T tokens (default {length}, or the model's longest input)",
     )
+    parser.add_argument(
+        "--lengths",
+        type=int,
+        default=4,
+        metavar="N",
+        help="number of lengths that batches are padded to; the step is compiled for each (default 4)",
+    )
+    parser.add_argument("--dropout", type=float, help="dropout rate, instead of the model's")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
     parser.add_argument(
         "--seeds",
@@ -69,40 +84,14 @@ def _add_common(parser, length):
         metavar="N",
         help="train N times, with the seeds from --seed on; reports mean and standard deviation, keeps the best model",
     )
-    parser.add_argument("--max-train", type=int, metavar="N", help="use only N examples, chosen at random")
     parser.add_argument("--metric", metavar="NAME", help="the metric that selects the best epoch")
     parser.add_argument("--patience", type=int, metavar="N", help="stop after N evaluations without a better score")
     parser.add_argument(
         "--evaluate-every", type=int, metavar="N", help="updates between evaluations (default: an epoch)"
     )
-    parser.add_argument(
-        "--freeze-layers",
-        type=int,
-        default=0,
-        metavar="N",
-        help="freeze the embeddings and the lowest N layers",
-    )
-    parser.add_argument("--dropout", type=float, help="dropout rate, instead of the model's")
-    parser.add_argument(
-        "--precision",
-        default="float32",
-        help="float32 (default), bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16, mixed_float16",
-    )
-    parser.add_argument(
-        "--strategy", default="auto", metavar="NAME", help="auto (default), one, mirrored, multiworker or tpu"
-    )
-    parser.add_argument(
-        "--accumulate", type=int, default=1, metavar="K", help="split each batch into K micro-batches, for less memory"
-    )
-    parser.add_argument("--jit", action="store_true", help="compile the training step with XLA")
-    parser.add_argument("--threads", type=int, help="CPU threads to use")
-    parser.add_argument(
-        "--lengths",
-        type=int,
-        default=4,
-        metavar="N",
-        help="number of lengths that batches are padded to; the step is compiled for each (default 4)",
-    )
+
+
+def _add_saving(parser):
     parser.add_argument(
         "--store", default="float32", metavar="D", help="save the model as float32 (default), float16 or int8"
     )

@@ -123,16 +123,7 @@ def _start(traces, drawn):
     longest = max(trace.length for trace in traces)
     if longest <= _MOST or drawn == "heatmap":
         return 0
-    most = longest - _MOST + 1
-    if state.view().start >= most:
-        state.correct_view(start=most - 1)
-    st.slider(
-        f"{_MOST} tokens from",
-        1,
-        most,
-        **state.bind_field("start", "w_start", lambda number: number - 1, lambda index: index + 1, offered=(most,)),
-    )
-    return state.view().start
+    return attention_controls.first_token(longest, _MOST, f"{_MOST} tokens from")
 
 
 def _weights(trace, layer, head):

@@ -104,16 +104,7 @@ def _positions(trace):
         )
     if rows != "all":
         return trace.masks
-    if trace.length <= _WINDOW:
-        return tuple(range(trace.length))
-    most = trace.length - _WINDOW + 1
-    first = st.slider(
-        f"{_WINDOW} tokens from",
-        1,
-        most,
-        **state.bind_setting("logit_lens.start", "w_logit_lens_start", 1, range(1, most + 1)),
-    )
-    return tuple(range(first - 1, first - 1 + _WINDOW))
+    return tuple(inputs.token_window(trace.length, _WINDOW, "logit_lens.start", "w_logit_lens_start"))
 
 
 def _row(lens):

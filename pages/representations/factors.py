@@ -166,11 +166,7 @@ def _strongest(trace, factor_weights, most=5):
 
 def _map(trace, weights):
     st.header("All factors", anchor=False)
-    start = 0
-    if trace.length > MAX_TOKENS:
-        most = trace.length - MAX_TOKENS + 1
-        bound = state.bind_setting("factors.start", "w_factors_start", 1, range(1, most + 1))
-        start = st.slider(f"{MAX_TOKENS} tokens from", 1, most, **bound) - 1
+    start = inputs.token_window(trace.length, MAX_TOKENS, "factors.start", "w_factors_start").start
     figures.show(
         "All factors at every token",
         factor_map(weights, trace.tokens, state.is_dark(), start, MAX_TOKENS),

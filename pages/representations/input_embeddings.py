@@ -54,7 +54,7 @@ def page():
     has_positions = shared.config.architecture.has_position_table
     call, positions_call = Call.of(embedding_parts), Call.of(position_similarity, step=1) if has_positions else None
     parts = calls.result(shared, call, trace, name="input_embeddings")
-    positions = _window(trace)
+    positions = inputs.token_window(trace.length, _WINDOW, "input_embeddings.start", "w_sum_start")
     _sum(trace, parts, positions)
     of = _similarity(trace, parts, positions)
     if positions_call is None:
@@ -65,19 +65,6 @@ def page():
     else:
         _positions(shared, positions_call)
     snippets.give(shared, trace, call, positions, of, positions_call, _STEP)
-
-
-def _window(trace):
-    if trace.length <= _WINDOW:
-        return range(trace.length)
-    most = trace.length - _WINDOW + 1
-    first = st.slider(
-        f"{_WINDOW} tokens from",
-        1,
-        most,
-        **state.bind_setting("input_embeddings.start", "w_sum_start", 1, range(1, most + 1)),
-    )
-    return range(first - 1, first - 1 + _WINDOW)
 
 
 def _sum(trace, parts, positions):

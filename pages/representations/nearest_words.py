@@ -63,7 +63,7 @@ def page():
     trace = targets.view_trace(shared, encoding, hidden_states=True)
     if trace is None:
         return
-    positions = _window(trace)
+    positions = tuple(inputs.token_window(trace.length, _WINDOW, "nearest_words.start", "w_near_start"))
     centred = state.setting("nearest_words.centred", True)
     call = Call.of(nearest_words, positions=positions, top_k=_TOP, centred=centred)
     neighbours = calls.result(shared, call, trace)
@@ -83,19 +83,6 @@ def page():
     else:
         # If hidden states have no neighbours in the vocabulary, those of the last layer are compared.
         nearest_contexts.show(shared, trace, at, len(trace.hidden_states) - 1 if layer is None else layer, centred)
-
-
-def _window(trace):
-    if trace.length <= _WINDOW:
-        return tuple(range(trace.length))
-    most = trace.length - _WINDOW + 1
-    first = st.slider(
-        f"{_WINDOW} tokens from",
-        1,
-        most,
-        **state.bind_setting("nearest_words.start", "w_near_start", 1, range(1, most + 1)),
-    )
-    return tuple(range(first - 1, first - 1 + _WINDOW))
 
 
 def _place(positions, neighbours):

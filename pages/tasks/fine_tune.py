@@ -10,13 +10,7 @@ from bert_tf.finetuning.learning_record import LearningRecord
 from pages.tasks.snippets.fine_tune import snippet
 from ui import ownership
 from ui.elements import tables, training_controls, visitor_cookie
-from ui.session import (
-    finetuning_jobs,
-    model_store,
-    runs,
-    state,
-    task_models,
-)
+from ui.session import finetuning_jobs, model_store, runs, state, task_models
 from ui.session.session_cache import cached
 from ui.shell import error_messages, snippets
 from ui.shell.page import Page, Press
@@ -72,58 +66,13 @@ def page():
 
 def _form():
     limits = state.limits()
-    plain_models = [info for info in model_store.installed() if info.name not in task_models.names() and info.config]
     left, right = st.columns(2, gap="large")
     with left:
-        task = st.segmented_control(
-            "Task",
-            list(finetuning_jobs.TASKS),
-            format_func=lambda task: finetuning_jobs.TASKS[task].title,
-            required=True,
-            **state.bind_kept("w_fine_tune_task", "classify", finetuning_jobs.TASKS),
-        )
-        kind = finetuning_jobs.TASKS[task]
-        st.caption(kind.caption)
-        label_kind = None
-        if task == "classify":
-            label_kind = st.segmented_control(
-                "Labels of a text",
-                list(finetuning_jobs.LABEL_KINDS),
-                required=True,
-                **state.bind_kept("w_fine_tune_labels", "Single label", finetuning_jobs.LABEL_KINDS),
-            )
-            st.caption(finetuning_jobs.LABEL_KINDS[label_kind][1])
-        with st.container(key="fine_tune_file"):
-            file_name, content = file_input.uploaded(
-                f"fine_tune_{task}",
-                f"Examples ({', '.join(kind.endings)})",
-                kind.endings,
-                limits.max_text / 1000,
-                note="",
-            )
-        st.caption(kind.contents)
+        task, label_kind, file_name, content = _examples(limits)
     with right:
-        offered = [info.name for info in plain_models if finetuning_jobs.can_learn(task, info.config)]
-        if not offered:
-            st.info(
-                "No installed model can learn this task. The page Models lists the models to download.",
-                icon=":material/block:",
-            )
+        settings = _settings(task, limits)
+        if settings is None:
             return
-        first = _DEFAULT_MODEL if _DEFAULT_MODEL in offered else offered[0]
-        model = st.selectbox(
-            "Start from", offered, format_func=title, **state.bind_kept("w_fine_tune_model", first, offered)
-        )
-        epochs = 1
-        if limits.max_epochs > 1:
-            allowed = range(1, limits.max_epochs + 1)
-            epochs = st.slider(
-                "Epochs",
-                1,
-                limits.max_epochs,
-                **state.bind_kept("w_fine_tune_epochs", min(3, limits.max_epochs), allowed),
-            )
-        top_only = _top_only(model)
         name = st.text_input(
             "Name",
             max_chars=finetuning_jobs.LONGEST_NAME,
@@ -136,22 +85,77 @@ def _form():
         f"A fifth of the examples is held out for evaluation. A training takes at most {limits.max_minutes} minutes "
         f"here; {ownership.rule()}"
     )
-    example_file = file_name or f"examples.{kind.endings[0]}"
-    snippets.give(task, finetuning_jobs.options(task, model, epochs, top_only, label_kind), example_file)
+    example_file = file_name or f"examples.{finetuning_jobs.TASKS[task].endings[0]}"
+    snippets.give(task, finetuning_jobs.options(task, *settings, label_kind), example_file)
     if not file_name:
         if pressed:
             st.warning("Choose a file of examples first.", icon=":material/upload_file:")
         return
     try:
         if pressed:
-            started = finetuning_jobs.start(task, file_name, content, model, epochs, top_only, label_kind, name)
+            started = finetuning_jobs.start(task, file_name, content, *settings, label_kind, name)
             st.session_state[_LEARNT] = (file_name, content)
             state.set_setting("fine_tune.run", started, "")
         # Folded once it is learnt from, so that the training's progress below is in sight.
         is_learnt = st.session_state.get(_LEARNT) == (file_name, content)
-        _look(task, file_name, content, model, label_kind, expanded=not is_learnt)
+        _look(task, file_name, content, settings[0], label_kind, expanded=not is_learnt)
     except (ValueError, OSError) as error:
         st.warning(escape_markdown(error_messages.user_message(error)), icon=":material/block:")
+
+
+def _examples(limits):
+    """The widgets for what is learnt: (task, kind of labels or None, name of the file or None, its bytes)."""
+    task = st.segmented_control(
+        "Task",
+        list(finetuning_jobs.TASKS),
+        format_func=lambda task: finetuning_jobs.TASKS[task].title,
+        required=True,
+        **state.bind_kept("w_fine_tune_task", "classify", finetuning_jobs.TASKS),
+    )
+    kind = finetuning_jobs.TASKS[task]
+    st.caption(kind.caption)
+    label_kind = None
+    if task == "classify":
+        label_kind = st.segmented_control(
+            "Labels of a text",
+            list(finetuning_jobs.LABEL_KINDS),
+            required=True,
+            **state.bind_kept("w_fine_tune_labels", "Single label", finetuning_jobs.LABEL_KINDS),
+        )
+        st.caption(finetuning_jobs.LABEL_KINDS[label_kind][1])
+    with st.container(key="fine_tune_file"):
+        file_name, content = file_input.uploaded(
+            f"fine_tune_{task}",
+            f"Examples ({', '.join(kind.endings)})",
+            kind.endings,
+            limits.max_text / 1000,
+            note="",
+        )
+    st.caption(kind.contents)
+    return task, label_kind, file_name, content
+
+
+def _settings(task, limits):
+    """The widgets for how it is learnt: (model, epochs, whether the top layers alone); None if no model can."""
+    plain_models = [info for info in model_store.installed() if info.name not in task_models.names() and info.config]
+    offered = [info.name for info in plain_models if finetuning_jobs.can_learn(task, info.config)]
+    if not offered:
+        st.info(
+            "No installed model can learn this task. The page Models lists the models to download.",
+            icon=":material/block:",
+        )
+        return None
+    first = _DEFAULT_MODEL if _DEFAULT_MODEL in offered else offered[0]
+    model = st.selectbox(
+        "Start from", offered, format_func=title, **state.bind_kept("w_fine_tune_model", first, offered)
+    )
+    epochs = 1
+    if limits.max_epochs > 1:
+        allowed = range(1, limits.max_epochs + 1)
+        epochs = st.slider(
+            "Epochs", 1, limits.max_epochs, **state.bind_kept("w_fine_tune_epochs", min(3, limits.max_epochs), allowed)
+        )
+    return model, epochs, _top_only(model)
 
 
 def _look(task, file_name, content, model, label_kind, expanded):
@@ -205,12 +209,7 @@ def _watch(name):
         model_store.catalogue.clear()
         state.rerun()
     st.session_state["_fine_tune_live"] = name if status in ("running", "ending") else None
-    status_text = {
-        "running": "Training …",
-        "ending": "Saving …",
-        "stopped": "Stopped.",
-        "done": "Done.",
-    }
+    status_text = {"running": "Training …", "ending": "Saving …", "stopped": "Stopped.", "done": "Done."}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{status_text[status]}**", width="content")
         st.markdown(escape_markdown(name), width="content")

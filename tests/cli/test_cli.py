@@ -55,6 +55,11 @@ def test_importing_helping_and_listing_do_not_import_tensorflow():
     assert "bert-base-uncased" in done.stdout
 
 
+def test_the_usage_of_pretrain_says_that_one_of_its_starts_is_required(capsys):
+    assert main(["pretrain", "--help"]) == 0
+    assert "(--init MODEL | --size SIZE | --student-layers N)" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_prediction_imports_no_library_that_it_does_not_need(tiny_folder):
     code = (
         "import sys\n"

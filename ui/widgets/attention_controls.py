@@ -104,13 +104,16 @@ def detail(selection):
     longest = max(len(selection.rows), len(selection.columns))
     if longest <= LARGEST:
         return selection
-    most = longest - WINDOW + 1
+    return selection.window(first_token(longest, WINDOW, f"Detail: {WINDOW} tokens from"), WINDOW)
+
+
+def first_token(length, shown, label):
+    """The first of the ``shown`` tokens, from 0, that a slider chooses among more."""
+    most = length - shown + 1
     if state.view().start >= most:
         state.correct_view(start=most - 1)
-    st.slider(
-        f"Detail: {WINDOW} tokens from", 1, most, **state.bind_field("start", "w_start", **_FROM_ONE, offered=(most,))
-    )
-    return selection.window(state.view().start, WINDOW)
+    st.slider(label, 1, most, **state.bind_field("start", "w_start", **_FROM_ONE, offered=(most,)))
+    return state.view().start
 
 
 def save(trace, heads, selection, threshold):

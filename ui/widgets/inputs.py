@@ -257,6 +257,15 @@ def option_choice(option, label, values, setting, key, **more):
     return st.segmented_control(label, values, **more, **state.bind_setting(setting, key, option.default, values))
 
 
+def token_window(length, most, setting, key):
+    """The positions that are drawn, a range: all, or of a longer text ``most`` from a token that a slider chooses."""
+    if length <= most:
+        return range(length)
+    last = length - most + 1
+    first = st.slider(f"{most} tokens from", 1, last, **state.bind_setting(setting, key, 1, range(1, last + 1)))
+    return range(first - 1, first - 1 + most)
+
+
 def heading(text):
     """Draw a heading; return a container for widgets at its right."""
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")

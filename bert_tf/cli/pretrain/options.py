@@ -5,7 +5,7 @@ import argparse
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.cli.prepare import LENGTH, add_example_arguments
 from bert_tf.cli.shared.added_words import add_tokens_argument
-from bert_tf.cli.shared.optimizer_options import add_optimizer_arguments
+from bert_tf.cli.shared.training_options import add_device_arguments, add_optimizer_arguments
 from bert_tf.pretraining.initialization import POSITIONS
 from bert_tf.training.logs.trackers import TRACKERS
 from bert_tf.user_errors import SEED, whole_number
@@ -16,6 +16,17 @@ _EXAMPLE_OPTIONS = ("objective", "language", "mask_rate", "whole_words", "ngram"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `pretrain` to an `argparse` parser."""
+    _add_files(parser)
+    _add_model(parser)
+    _add_updates(parser)
+    add_device_arguments(parser)
+    add_example_arguments(parser)
+    # None means not given, so that every value that is given can be compared with that of the records.
+    parser.set_defaults(**dict.fromkeys(_EXAMPLE_OPTIONS))
+    _add_checkpoints(parser)
+
+
+def _add_files(parser):
     data = parser.add_mutually_exclusive_group(required=True)
     data.add_argument(
         "--text",
@@ -30,17 +41,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", required=True, metavar="DIR", help="folder of the run; if it exists, the run is resumed"
     )
+    parser.add_argument("--max-documents", type=whole_number(1), metavar="N", help="use only the first N documents")
+    parser.add_argument("--corpus", metavar="DIR", help="folder of the tokenized text (default: in --output)")
+
+
+def _add_model(parser):
     start = parser.add_mutually_exclusive_group(required=True)
     start.add_argument(
         "--init", metavar="MODEL", help="start from this model; heads it lacks start with random weights"
     )
-    add_tokens_argument(parser)
     start.add_argument(
         "--size", help="start from random weights (needs --vocab): a named size, or LAYERSxWIDTHxHEADS like 3x128x4"
     )
     start.add_argument(
         "--student-layers", type=int, metavar="N", help="start from N layers of the --teacher, evenly spread"
     )
+    add_tokens_argument(parser)
     parser.add_argument("--teacher", metavar="MODEL", help="distil this model; it must have the same tokenizer")
     parser.add_argument(
         "--distil",
@@ -76,25 +92,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --size: width of the token embeddings of an albert or electra (default: as released; in other "
         "sizes at most half of the hidden size)",
     )
+
+
+def _add_updates(parser):
     parser.add_argument("--steps", type=whole_number(1), default=1000, help="number of updates (default 1000)")
     parser.add_argument(
         "--batch-size",
         type=int,
         default=32,
         help="sequences of an update, over all devices and micro-batches together (default 32)",
-    )
-    parser.add_argument(
-        "--strategy",
-        default="auto",
-        metavar="NAME",
-        help="auto (default), one, mirrored (all GPUs here), multiworker (by TF_CONFIG) or tpu",
-    )
-    parser.add_argument(
-        "--accumulate",
-        type=int,
-        default=1,
-        metavar="K",
-        help="split a device's part of the batch into K micro-batches, for less memory",
     )
     parser.add_argument(
         "--length", type=int, help=f"tokens of a sequence (default {LENGTH}, or as many as the model reads)"
@@ -107,29 +113,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_optimizer_arguments(parser, learning_rate=1e-4, warmup=0.05)
     parser.add_argument("--dropout", type=float, help="dropout rate, instead of the model's (0 suits short runs)")
     parser.add_argument(
-        "--freeze-layers",
-        type=int,
-        default=0,
-        metavar="N",
-        help="freeze the embeddings and the lowest N layers",
-    )
-    add_example_arguments(parser)
-    # None means not given, so that every value that is given can be compared with that of the records.
-    parser.set_defaults(**dict.fromkeys(_EXAMPLE_OPTIONS))
-    parser.add_argument(
-        "--precision",
-        default="float32",
-        help="float32 (default), bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16 or "
-        "mixed_float16 (with a loss scale)",
-    )
-    parser.add_argument(
         "--rematerialise",
         action="store_true",
         help="compute the layers again in the backward pass instead of storing them: less memory, more time",
     )
-    parser.add_argument("--jit", action="store_true", help="compile the training step with XLA")
-    parser.add_argument("--threads", type=int, help="CPU threads to use")
     parser.add_argument("--seed", type=SEED, default=0, help="random seed (default 0)")
+
+
+def _add_checkpoints(parser):
     parser.add_argument(
         "--save-every", type=whole_number(1), default=500, help="steps between checkpoints (default 500)"
     )
@@ -152,8 +143,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--log-every", type=whole_number(1), default=50, help="steps between lines of the log (default 50)"
     )
     parser.add_argument("--log-to", choices=TRACKERS, help="also send the log to this tracker")
-    parser.add_argument("--max-documents", type=whole_number(1), metavar="N", help="use only the first N documents")
-    parser.add_argument("--corpus", metavar="DIR", help="folder of the tokenized text (default: in --output)")
 
 
 def set_example_defaults(args: argparse.Namespace) -> None:

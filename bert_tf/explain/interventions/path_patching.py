@@ -170,14 +170,7 @@ def patch_paths(
     hooked, layers, heads = bert.steps(), bert.config.num_hidden_layers, bert.config.num_attention_heads
     last = layers if receiver is None else receiver.layer
     into_block = receiver is not None and receiver.part == "feed_forward"
-    has_path = np.arange(layers)[:, None] < np.full((1, heads + 1), last)
-    if into_block:
-        has_path[last, :heads] = True
-    elif receiver is not None:
-        assert receiver.head is not None, "`check_receiver` refuses queries, keys and values without a head"
-        # Where two stacks of layers stand side by side, their heads meet only in the last hidden state.
-        stack_heads = heads // bert.config.stacks
-        has_path[:, :heads] &= np.arange(heads) // stack_heads == receiver.head // stack_heads
+    has_path = _paths(bert.config, receiver)
     places = np.full((clean.length, 1), True) if position is None else np.arange(clean.length)[:, None] == position
     # Layer -> what its attention and feed-forward blocks add in the corrupted run; filled from the receiver downwards.
     held: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -213,17 +206,9 @@ def patch_paths(
     scores = np.full(has_path.shape, corrupted_score)
     block, done, total = max(1, TOKENS_PER_BATCH // clean.length), 0, 1 + int(has_path.sum())
     for layer in reversed(range(min(last + into_block, layers))):
-        clean_values = hooked.values(layer, clean_states[layer], ("z", "mlp_out"))
-        corrupted_values = hooked.values(layer, corrupted_states[layer], ("attn_out", "mlp_out"))
-        held[layer] = np.asarray(corrupted_values["attn_out"]), np.asarray(corrupted_values["mlp_out"])
-        each_head = {"z": (np.eye(heads, dtype=bool)[..., None, None], clean_values["z"])}
-        patched = np.asarray(
-            hooked.values(layer, corrupted_states[layer], ("attn_out",), replace=each_head)["attn_out"]
+        held[layer], (attention, feed_forward) = _added(
+            hooked, layer, heads, clean_states[layer], corrupted_states[layer], places
         )
-        # A row for each sender: the heads, then the feed-forward block.
-        attention, feed_forward = (np.repeat(added, heads + 1, axis=0) for added in held[layer])
-        attention[:heads] = np.where(places, patched, attention[:heads])
-        feed_forward[heads] = np.where(places, np.asarray(clean_values["mlp_out"])[0], feed_forward[heads])
         senders = np.flatnonzero(has_path[layer])
         for start in range(0, len(senders), block):
             chosen = senders[start : start + block]
@@ -239,19 +224,39 @@ def patch_paths(
     from_embeddings = receiver_input_from(0, np.where(places, clean_states[0], corrupted_states[0]))
     whole, embeddings = (float(scored(receiver_input)[0]) for receiver_input in (clean_input, from_embeddings))
     report(progress, total, total)
-    return PathPatchingResult(
-        clean.tokens,
-        corrupted.tokens,
-        target,
-        receiver,
-        position,
-        clean_score,
-        corrupted_score,
-        whole,
-        embeddings,
-        scores,
-        has_path,
-    )
+    outcome = clean_score, corrupted_score, whole, embeddings, scores, has_path
+    return PathPatchingResult(clean.tokens, corrupted.tokens, target, receiver, position, *outcome)
+
+
+def _paths(config, receiver):
+    """Whether there is a path to the receiver from each sender: bool [L, N + 1], the feed-forward block last."""
+    layers, heads = config.num_hidden_layers, config.num_attention_heads
+    last = layers if receiver is None else receiver.layer
+    has_path = np.arange(layers)[:, None] < np.full((1, heads + 1), last)
+    if receiver is not None and receiver.part == "feed_forward":
+        has_path[last, :heads] = True
+    elif receiver is not None:
+        # Where two stacks of layers stand side by side, their heads meet only in the last hidden state.
+        stack_heads = heads // config.stacks
+        has_path[:, :heads] &= np.arange(heads) // stack_heads == receiver.head // stack_heads
+    return has_path
+
+
+def _added(hooked, layer, heads, clean_state, corrupted_state, places):
+    """What the two blocks of a layer add: in the corrupted run, and with each sender patched at the places [T, 1].
+
+    Returns: two pairs (attention, feed-forward block); [1, T, H], and [N + 1, T, H], a row for each sender: the heads,
+    then the feed-forward block.
+    """
+    clean_values = hooked.values(layer, clean_state, ("z", "mlp_out"))
+    corrupted_values = hooked.values(layer, corrupted_state, ("attn_out", "mlp_out"))
+    held = np.asarray(corrupted_values["attn_out"]), np.asarray(corrupted_values["mlp_out"])
+    each_head = {"z": (np.eye(heads, dtype=bool)[..., None, None], clean_values["z"])}
+    patched = np.asarray(hooked.values(layer, corrupted_state, ("attn_out",), replace=each_head)["attn_out"])
+    attention, feed_forward = (np.repeat(added, heads + 1, axis=0) for added in held)
+    attention[:heads] = np.where(places, patched, attention[:heads])
+    feed_forward[heads] = np.where(places, np.asarray(clean_values["mlp_out"])[0], feed_forward[heads])
+    return held, (attention, feed_forward)
 
 
 def path_patching(
