@@ -1,8 +1,29 @@
-"""The command `python -m bert_tf`."""
+"""The command `python -m bert_tf`, or `bert-tf`."""
 
+import signal
 import sys
 
-from bert_tf.cli import main
+
+def run() -> int:
+    """Run the command of this process. Ctrl-C ends it without a traceback, also while it begins or ends.
+
+    Returns:
+        int, the exit code.
+    """
+    is_ours = (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )  # not in the background, where it is ignored
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the shell reports 130
+    from bert_tf.cli import main
+
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = main()
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return code
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -83,6 +83,11 @@ def write_text(path: str | os.PathLike, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
+def missing_folder(path: str | os.PathLike) -> FileNotFoundError:
+    """Return the error of a file that cannot be written because its folder does not exist."""
+    return FileNotFoundError(errno.ENOENT, "The folder to write it to does not exist", os.fspath(path))
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary path in the same folder, which replaces `path` at the end of the block.
@@ -103,6 +108,8 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
         if is_special:
             yield temporary
         else:
+            if not target.parent.exists():
+                raise missing_folder(path)
             temporary.touch()
             permissions = temporary.stat().st_mode
             yield temporary

@@ -6,6 +6,7 @@ complete.
 
 import errno
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -39,6 +40,8 @@ _GIT_SHA1 = re.compile(r"[0-9a-f]{40}")
 _LEAST_SPEED, _PATIENCE = 1024, 60.0
 # Bytes that huggingface_hub collects before it counts and stores them; its own 10 MB take minutes on a slow connection.
 _CHUNK = 1 << 14
+_NO_RANGE = 416  # the status of a hub that does not send a file from the middle
+_OTHER_SIZE = "the hub sent a file of another size than it declares"
 _POLL = 0.1  # seconds between two looks at a call to the hub
 
 
@@ -94,7 +97,7 @@ def download(
                     target.rmdir()
                 os.replace(unfinished, target)
                 if unchecked and note is not None:
-                    note(f"{model.name} is downloaded. {_unchecked_sentence(unchecked)}")
+                    note(f"{model.title} is downloaded. {_unchecked_sentence(unchecked)}")
     except (OSError, _transport_error()) as error:
         raise _explained(error, model, root) from error
     return target
@@ -139,6 +142,7 @@ class _Target:
         name: str. The name of the folder.
         repo, revision, licence, source: str. As in `ReleasedModel`.
         sha256: str or None. The known hash of model.safetensors.
+        title: str. What messages call the model: its name in the registry, or OWNER/NAME of any other repository.
         names: tuple of str. The files that a released model has; () if the hub's list of files decides.
         files: tuple of `HubFile`. The files of that list.
     """
@@ -148,6 +152,7 @@ class _Target:
     revision: str
     licence: str
     source: str
+    title: str
     sha256: str | None = None
     names: tuple[str, ...] = ()
     files: tuple[HubFile, ...] = ()
@@ -163,11 +168,12 @@ def _target(name):
     if model is not None:
         vocabulary = _VOCABULARIES[model.config.architecture.tokenizer]
         names = () if model.is_listed else ("config.json", *vocabulary, WEIGHTS, *_OPTIONAL)
-        return _Target(model.name, model.repo, model.revision, model.licence, model.source, model.sha256, names)
+        known = (model.repo, model.revision, model.licence, model.source)
+        return _Target(model.name, *known, title=model.name, sha256=model.sha256, names=names)
     repository = parse_name(name)
     if repository is not None:
         repo, revision = repository
-        return _Target(folder_name(repo, revision), repo, revision or "main", "", f"the hub's repository {repo}")
+        return _Target(folder_name(repo, revision), repo, revision or "main", "", f"the hub's repository {repo}", repo)
     hint = did_you_mean(closest_names(name)) or " `python -m bert_tf models` lists them."
     raise UnknownModel(
         f"There is no released model called {str(name)[:200]!r}.{hint} Any other model of the hub is named OWNER/NAME."
@@ -345,16 +351,16 @@ def _stream(metadata, part, meter, headers):
     # Not the public `hf_hub_download`: it writes to a file with a new name in each call and deletes it when the call
     # fails (huggingface_hub 2.4), so an interrupted download would begin anew. It also compares no hash, and with
     # hf_xet it reads over connections of its own. `http_get` appends to a file that is kept.
+    from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.file_download import http_get
 
     # Nothing else uses the constant, and two downloads at the same time set the same.
     constants.DOWNLOAD_CHUNK_SIZE = min(constants.DOWNLOAD_CHUNK_SIZE, _CHUNK)
     part.touch()
-    with part.open("r+b") as file:
+    if metadata.size is not None and part.stat().st_size > metadata.size:
+        os.truncate(part, 0)
+    with _Part(io.FileIO(part, "r+")) as file:
         stored_bytes = file.seek(0, os.SEEK_END)
-        if metadata.size is not None and stored_bytes > metadata.size:
-            stored_bytes = file.seek(0)
-            file.truncate()
         meter.add(stored_bytes)
         fetch = partial(
             http_get,
@@ -364,10 +370,26 @@ def _stream(metadata, part, meter, headers):
             headers={"Accept-Encoding": "identity", **headers},
             expected_size=metadata.size,
             displayed_filename=part.name,
-            tqdm_class=partial(_ProgressBar, meter),  # type: ignore[arg-type]  # it is only called
+            tqdm_class=partial(_ProgressBar, meter, stored_bytes, metadata.size),  # type: ignore[arg-type]  # only called
         )
-        # If the call is left, the file is closed, so the next write of the thread fails and ends it.
-        _watched(fetch, meter)
+        try:
+            # If the call is left, the file is closed, so the next write of the thread fails and ends it.
+            _watched(fetch, meter)
+        except HfHubHTTPError as error:
+            if error.response.status_code == _NO_RANGE:
+                os.truncate(part, 0)  # the next try would be refused as well
+            raise
+
+
+class _Part(io.BufferedRandom):
+    """The file of a part. `http_get` empties it before a hub that ignores the range sends the whole file again.
+
+    Its bytes are kept: those of the file are the same, and those of another answer are refused by `_ProgressBar`.
+    """
+
+    def truncate(self, size: int | None = None) -> int:
+        """Keep all bytes."""
+        return self.tell()
 
 
 def _watched(call, meter=None):
@@ -444,10 +466,17 @@ class _Meter:
 
 
 class _ProgressBar:
-    """The progress bar that huggingface_hub updates; it only passes the counts to a `_Meter`."""
+    """The progress bar that huggingface_hub updates; it only passes the counts to a `_Meter`.
 
-    def __init__(self, meter, **_):
+    It is made before the first byte is written, so it refuses an answer of another size, such as the page with which
+    a hotel's network asks for a login: as the beginning of the file it would spoil the next try.
+    """
+
+    def __init__(self, meter, stored_bytes, size, total=None, initial=0, **_):
+        if size is not None and total is not None and total != size:
+            raise _BadAnswer(_OTHER_SIZE)
         self.meter = meter
+        meter.add(initial - stored_bytes)  # below 0 if the hub sends the whole file again
 
     def __enter__(self):
         return self
@@ -479,19 +508,19 @@ def _explained(error, model, root):
     from filelock import Timeout
 
     can_resume = any(part.stat().st_size for part in _unfinished(root, model).rglob("*.part"))
-    again = "The downloaded part is kept: the next try resumes it." if can_resume else "Try again later."
+    kept = "The downloaded part is kept: the next try resumes it." if can_resume else ""
     if isinstance(error, DownloadError):
         return error
     if isinstance(error, Timeout):
-        return DownloadError(f"{model.name} is being downloaded already; wait until that download has ended.")
+        return DownloadError(f"{model.title} is being downloaded already; wait until that download has ended.")
     if getattr(error, "errno", None) == errno.ENOSPC:
         return DownloadError(
-            f"{model.name} was not downloaded: the disk of {root} is full "
-            f"({error.strerror}); free space and try again. {again}"
+            f"{model.title} was not downloaded: the disk of {root} is full "
+            f"({error.strerror}); free space and try again. {kept}".rstrip()
         )
     if getattr(error, "errno", None) and not isinstance(error, ConnectionError):
-        return DownloadError(f"{model.name} was not downloaded: {root} cannot be written ({error.strerror}).")
-    return DownloadError(f"{model.name} was not downloaded: {_reason(error)}. {again}")
+        return DownloadError(f"{model.title} was not downloaded: {root} cannot be written ({error.strerror}).")
+    return DownloadError(f"{model.title} was not downloaded: {_reason(error)}. {kept or 'Try again later.'}")
 
 
 def _reason(error):
@@ -521,7 +550,7 @@ def _transport_reason(error):
     }
     # huggingface_hub's error of a file that is shorter or longer than declared
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
-        return "the hub sent a file of another size than it declares"
+        return _OTHER_SIZE
     names = (kind.__name__ for kind in type(error).__mro__)
     return next((reasons[name] for name in names if name in reasons), "the connection to the hub failed")
 

@@ -151,7 +151,7 @@ def describe(repo: str, revision: str | None = None, endpoint: str | None = None
     from huggingface_hub import HfApi
 
     api = HfApi(endpoint=endpoint)
-    info = api.model_info(repo, revision=revision, files_metadata=True)
+    info = _info(api, repo, revision)
     commit = info.sha or revision or "main"
     files = {sibling.rfilename: _file(sibling, commit) for sibling in info.siblings or ()}
     repository = HubRepository(repo, commit, licence=_licence(info), gated=bool(info.gated))
@@ -176,6 +176,14 @@ def describe(repo: str, revision: str | None = None, endpoint: str | None = None
         return replace(repository, problem=f"{repo} has no tokenizer file ({', '.join(TOKENIZER_FILES[:6])}).")
     sentence = [files[name] for name in SENTENCE_FILES if name in files and "modules.json" in files]
     return replace(repository, files=(files["config.json"], *tokenizer, *sentence, *weights), weights=origin)
+
+
+def _info(api, repo, revision):
+    """The hub's description of a repository; ValueError if it is not one, as huggingface_hub does not check it."""
+    try:
+        return api.model_info(repo, revision=revision, files_metadata=True)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"The hub's description of {repo} cannot be read.") from error
 
 
 def _file(sibling, revision):
@@ -252,7 +260,7 @@ def _conversion(api, repo, files):
     for discussion in discussions:
         if discussion.title != _CONVERSION or discussion.author != _CONVERTER or not discussion.git_reference:
             continue
-        info = api.model_info(repo, revision=discussion.git_reference, files_metadata=True)
+        info = _info(api, repo, discussion.git_reference)
         theirs = {
             sibling.rfilename: _file(sibling, info.sha or discussion.git_reference) for sibling in info.siblings or ()
         }

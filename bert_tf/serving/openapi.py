@@ -64,8 +64,15 @@ def specification(analyses: dict[str, Analysis], limits: ServiceLimits) -> dict[
     }
 
 
-def overview_page(analyses: dict[str, Analysis]) -> str:
-    """An HTML page that lists the routes; it loads nothing from elsewhere."""
+def overview_page(analyses: dict[str, Analysis], address: str) -> str:
+    """An HTML page that lists the routes; it loads nothing from elsewhere.
+
+    Args:
+        analyses: dict of str -> `Analysis`. As in `specification`.
+        address: str. Where the reader finds the service, with a slash at the end.
+
+    Returns: str.
+    """
     rows = "".join(
         f"<tr><td><code>POST explain/{html.escape(name)}</code></td><td>{html.escape(_title(one))}</td></tr>"
         for name, one in analyses.items()
@@ -81,7 +88,7 @@ td {{ padding: .2rem 1rem .2rem 0; vertical-align: top; }}
 <h1>bert_tf {bert_tf.__version__}</h1>
 <p>The full description is <a href="openapi.json">openapi.json</a>. <a href="models">models</a> lists the models,
 <a href="health">health</a> and <a href="metrics">metrics</a> are for monitoring.</p>
-<pre>curl -X POST -d '{{"text_a": "The capital of France is [MASK]."}}' http://localhost:8600/predict</pre>
+<pre>curl -X POST -d '{{"text_a": "The capital of France is [MASK]."}}' {html.escape(address)}predict</pre>
 <table>
 <tr><td><code>POST predict</code></td><td>Predict masked words, the next sentence, replaced tokens</td></tr>
 <tr><td><code>POST features</code></td><td>Sentence vectors</td></tr>

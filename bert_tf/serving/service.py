@@ -287,13 +287,12 @@ def application(store: ModelStore, limits: ServiceLimits) -> Starlette:
     """
     service = Service(store, limits)
     described = json.dumps(specification(served_analyses(), limits), ensure_ascii=False)
-    page = overview_page(served_analyses())
 
     async def openapi(request):
         return Response(described, media_type="application/json")
 
     async def overview(request):
-        return HTMLResponse(page)
+        return HTMLResponse(overview_page(served_analyses(), str(request.base_url)))
 
     async def metrics(request):
         text = service.metrics.text(store.loaded())

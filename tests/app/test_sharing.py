@@ -127,9 +127,11 @@ def test_a_name_that_is_not_in_the_list_is_never_looked_for_on_the_disk(tmp_path
 
     looked = []
     monkeypatch.setattr(checkpoints, "find", lambda *args, **kwargs: looked.append(args))
-    for name in (str(tmp_path), "../tiny-cased", "tiny-cased/../tiny-cased", ""):
+    for name in (str(tmp_path), "../tiny-cased", "tiny-cased/../tiny-cased"):
         with pytest.raises(ValueError, match="no model called"):
             shared_model(name)
+    with pytest.raises(ValueError, match="No model is installed. See Models."):
+        shared_model("")  # where the limits offer none
     assert looked == []
 
 

@@ -183,6 +183,8 @@ def test_the_projects_own_limits_are_read():
     [
         ("[text]\nmax_token = 3", "max_token"),
         ("[texts]\n", "texts"),
+        ("max_jobs = 1", "the key 'max_jobs' is in no section; known are text"),
+        ("[[text]]", "text is a section: write .text. once"),
         ("[text]\nmax_tokens = '9'", "int"),
         ("[text]\nmax_tokens = 1", "at least 4"),
         ("[models]\noffered = 'x'", "list"),

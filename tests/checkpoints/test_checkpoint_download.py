@@ -131,6 +131,59 @@ def test_a_download_given_up_is_resumed_by_the_next(served, tmp_path, tiny_folde
     )
 
 
+def _answer_weights(hub, monkeypatch, status, data):
+    """Lets a hub answer each request for the weights with these bytes."""
+    proper = hub.answer
+
+    def answer(handler, body):
+        if not (body and handler.path.endswith("/model.safetensors")):
+            return proper(handler, body)
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        return handler.wfile.write(data)
+
+    monkeypatch.setattr(hub, "answer", answer)
+
+
+def test_a_login_page_in_place_of_the_weights_spoils_no_part(served, tmp_path, tiny_folder, monkeypatch):
+    served.cut_after = [20_000] + [0] * 5
+    with pytest.raises(DownloadError, match="the next try resumes it"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    with monkeypatch.context() as patch:
+        _answer_weights(served, patch, 200, b"<html>Log in to the hotel's network</html>")
+        with pytest.raises(DownloadError, match="another size than it declares. The downloaded part is kept"):
+            download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    served.requests.clear()
+    folder = download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert ("GET", "model.safetensors", "bytes=16384-") in served.requests
+    assert (folder / "model.safetensors").read_bytes() == (tiny_folder / "model.safetensors").read_bytes()
+
+
+def test_a_hub_that_sends_the_whole_file_again_is_counted_once(served, tmp_path, tiny_folder, monkeypatch):
+    served.cut_after = [20_000] + [0] * 5
+    with pytest.raises(DownloadError, match="the next try resumes it"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    _answer_weights(served, monkeypatch, 200, served.files[MODEL.repo, "model.safetensors"])
+    seen = []
+    folder = download(NAME, lambda *counts: seen.append(counts), endpoint=served.endpoint, folder=tmp_path)
+    assert (folder / "model.safetensors").read_bytes() == (tiny_folder / "model.safetensors").read_bytes()
+    assert seen[-1][0] == seen[-1][1]
+
+
+def test_a_part_that_the_hub_does_not_continue_is_given_up(served, tmp_path, monkeypatch):
+    served.cut_after = [20_000] + [0] * 5
+    with pytest.raises(DownloadError, match="the next try resumes it"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    with monkeypatch.context() as patch:
+        _answer_weights(served, patch, 416, b"")
+        with pytest.raises(DownloadError, match="the hub answered 416. Try again later"):
+            download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    served.requests.clear()
+    download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert ("GET", "model.safetensors", None) in served.requests
+
+
 def test_a_file_changed_between_cut_and_resume_is_fetched_anew(served, tmp_path):
     served.cut_after = [20_000] + [0] * 5
     with pytest.raises(DownloadError):

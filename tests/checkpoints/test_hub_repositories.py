@@ -54,6 +54,19 @@ def test_names_of_repositories(name, parsed):
     assert parse_name(name) == parsed
 
 
+@pytest.mark.parametrize("answer", [{}, [], None, {"id": REPO, "siblings": [{"name": "config.json"}]}])
+def test_a_description_that_is_none_is_one_sentence(served, monkeypatch, answer):
+    monkeypatch.setattr(served, "_answer_api", lambda handler: served._send_json(handler, answer))
+    with pytest.raises(DownloadError, match=f"{REPO} was not looked up: the hub's answer cannot be read."):
+        look_up(REPO, served.endpoint)
+
+
+def test_a_message_names_the_repository_as_it_was_asked_for(served, tmp_path):
+    (tmp_path / ".partial").write_text("a file where the folder of downloads should be")
+    with pytest.raises(DownloadError, match=f"^{REPO} was not downloaded: "):
+        download(REPO, endpoint=served.endpoint, folder=tmp_path)
+
+
 def test_what_a_repository_holds_is_known_before_its_weights(served):
     actual = look_up(REPO, served.endpoint)
     assert actual.problem is None and actual.licence == "mit" and actual.config.num_hidden_layers == 2

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -36,6 +37,24 @@ def _complaint(capsys, argv):
     assert len(lines) == 1, lines
     assert "Traceback" not in lines[0] and lines[0].startswith("python -m bert_tf")
     return lines[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a process cannot send itself the signal of Ctrl-C")
+def test_ctrl_c_before_the_command_has_begun_or_after_its_end_shows_no_traceback():
+    press = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    run = "from bert_tf.__main__ import run; sys.argv = ['bert-tf', '--version']; sys.exit(run())"
+    finder = f"class Finder:\n    def find_spec(self, name, *_):\n        if name == 'bert_tf.cli': exec({press!r})"
+    at_first = f"import sys\n{finder}\nsys.meta_path.insert(0, Finder())\n{run}"
+    at_last = f"import atexit, sys\natexit.register(exec, {press!r}, {{}})\n{run}"
+    for code in (at_first, at_last):
+        done = _process(code=code)
+        assert done.returncode == -signal.SIGINT and done.stderr == ""  # a shell reports it as 130
+
+
+def test_the_help_of_an_analysis_shows_a_default_once(capsys):
+    assert main(["explain", "dataset", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "one forward pass per token (default masks next order replaced classes)" in shown
 
 
 def test_importing_helping_and_listing_do_not_import_tensorflow():
@@ -243,6 +262,7 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         (["predict", "the [MASK]", "--stride", "0"], "--stride: 0 was given; it must be 1 or more"),
         (["predict", "--input", "/no/such/file"], "/no/such/file: No such file"),
         (["predict", "--input", "/"], "Is a directory"),
+        (["predict", "--input", __file__, "--output", "/no/x"], "/no/x: The folder to write it to does not exist"),
         (["info", "no-such-model"], "no-such-model"),
         (["download", "no-such-model"], "no-such-model"),
         (["convert", "no-such-model", "x"], "no-such-model"),

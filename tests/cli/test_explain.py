@@ -379,7 +379,7 @@ def test_standard_output_takes_a_file_instead_of_the_lines(say, tmp_path, monkey
     "files, sentence",
     [
         (["--csv", "FOLDER"], "is a folder: give the name of a file"),
-        (["--html", "FOLDER/none/a.html"], "none/a.html: No such file or directory"),
+        (["--html", "FOLDER/none/a.html"], "none/a.html: The folder to write it to does not exist."),
         (["--csv", "FOLDER/a", "--html", "FOLDER/./a"], "--csv and --html are the same file"),
     ],
 )

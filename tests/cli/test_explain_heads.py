@@ -177,7 +177,7 @@ def test_an_earlier_word_is_the_one_of_now(printed):
         (["neuron", "the cat", "--head", "0.9"], "no head 9 in layer 0"),
         (["neuron", "the cat", "--token", "7"], "There is no token 7"),
         (["heads", "the cat", "--html", "FOLDER"], "is a folder"),
-        (["heads", "the cat", "--html", "FOLDER/none/a.html"], "No such file or directory"),
+        (["heads", "the cat", "--html", "FOLDER/none/a.html"], "The folder to write it to does not exist"),
         (["methods", "the cat", "--token", "9"], "no position 9"),
         (["heads"], "either a text or --input"),
         (["heads", "the cat", "--input", "a.txt"], "either a text or --input"),

@@ -514,6 +514,8 @@ def test_the_game_of_replaced_words(record, say):
         (("compare", "the cat", "--other", "MODEL", "--other-mask", "cat"), "--other-mask hides"),
         (("dataset",), "required: --input"),
         (("dataset", "--input", "none.txt"), "none.txt: No such file"),
+        (("dataset", "--input", "LATIN"), "latin.txt is not text in UTF-8 (byte 3): save it as UTF-8."),
+        (("tcav", "--input", "FILE", "--concept", "LATIN", "--against", "FILE"), "latin.txt is not text in UTF-8"),
         (("dataset", "--input", "FILE", "--ask", "sense"), "--ask takes"),
         (("dataset", "--input", "FILE", "--near", "1"), "go with --show map"),
         (("dataset", "--input", "FILE", "--pooling", "first"), "go with --show map"),
@@ -544,7 +546,9 @@ def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, run_folder, file,
         "MODEL": str(tiny_folder),
         "RUN": str(run_folder),
         "FILE": str(file),
+        "LATIN": str(tmp_path / "latin.txt"),
     }
+    (tmp_path / "latin.txt").write_bytes("café".encode("latin-1"))
     own = [] if arguments[0] in ("time-lapse", "one-way", "architectures") else ["--model", str(tiny_folder)]
     assert main(["explain", *(named.get(one, one) for one in arguments), *own]) == 2
     lines = capsys.readouterr().err.strip().splitlines()

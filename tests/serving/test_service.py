@@ -457,7 +457,8 @@ def test_the_description_has_every_analysis_with_its_options(service):
         properties = content["application/json"]["schema"]["properties"]
         assert set(properties.get("options", {}).get("properties", {})) == {option.name for option in analysis.options}
     page = ask(service, "/")[1]
-    assert "explain/logit-lens" in page and "http" not in page.replace("http://localhost:8600", "")
+    assert "explain/logit-lens" in page and "http" not in page.replace(f"{service}/predict", "")
+    assert f"[MASK].\"}}' {service}/predict</pre>" in page
 
 
 def test_the_description_refuses_what_the_service_refuses(service):

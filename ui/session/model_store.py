@@ -357,6 +357,8 @@ def shared_model(name: str, precision: str = "float32") -> SharedModel:
         ValueError: there is no such model. OSError: it cannot be read. The message is for the visitor.
     """
     if name not in {info.name for info in installed()} and name not in runs.snapshots():
+        if not name:
+            raise ValueError("No model is installed. See Models.")
         raise ValueError(f"There is no model called {name!r} here. Choose one in the sidebar.")
     shared = _shared(name, precision)
     shared._load()

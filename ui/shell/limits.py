@@ -130,7 +130,11 @@ def read_limits(path: str | os.PathLike | None = None) -> Limits:
         raise LimitsError(f"{path} is not valid TOML: {error}. Correct the line it names.") from error
     values = {}
     for section, keys in table.items():
-        if section not in _SECTIONS or not isinstance(keys, dict):
+        if section in _SECTIONS and not isinstance(keys, dict):
+            raise LimitsError(f"{path}: {section} is a section: write [{section}] once, and its keys below.")
+        if not isinstance(keys, dict):
+            raise LimitsError(f"{path}: the key {section!r:.80} is in no section; known are {', '.join(_SECTIONS)}.")
+        if section not in _SECTIONS:
             raise LimitsError(f"{path}: unknown section [{section}]; known are {', '.join(_SECTIONS)}.")
         for key, value in keys.items():
             if key in _REPLACED:

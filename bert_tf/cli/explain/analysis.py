@@ -73,7 +73,8 @@ def _add_option(parser, option):
         action = "store_false" if option.default else "store_true"
         parser.add_argument(*option.flags, action=action, dest=option.name, help=option.help)
         return
-    default = "" if option.default in (None, ()) else f" (default {option.default})"
+    shown = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
+    default = "" if option.default in (None, ()) else f" (default {shown})"
     nargs = "*" if option.positional and not option.required else "+"
     settings: dict[str, Any] = {} if option.positional else {"dest": option.name, "required": option.required}
     settings |= {"nargs": nargs, "action": "extend"} if option.several else {"default": option.default}

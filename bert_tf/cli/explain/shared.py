@@ -76,12 +76,12 @@ def read_file(args: argparse.Namespace) -> None:
 
     Raises: InputError if --rows is below 1 or the file cannot be read.
     """
-    from bert_tf.explain.datasets.text_rows import file_bytes, file_kind, read_rows
+    from bert_tf.explain.datasets.text_rows import file_kind, read_rows, text_of_file
 
     most_rows = _MOST_ROWS if args.most_rows is None else args.most_rows
     if most_rows < 1:
         raise InputError(f"--rows must be at least 1, not {most_rows}.")
-    text_file = read_rows(file_bytes(args.input), file_kind(args.input), args.first, args.second, most_rows)
+    text_file = read_rows(text_of_file(args.input), file_kind(args.input), args.first, args.second, most_rows)
     if text_file.problems:
         number, reason = text_file.problems[0]
         unit, verb = text_file.unit, "is" if len(text_file.problems) == 1 else "are"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import atomic_write
+from bert_tf.files import atomic_write, missing_folder
 from bert_tf.resources.remote import original_path
 
 
@@ -59,7 +59,7 @@ def refuse_unwritable(path: str) -> None:
     refuse_no_file(path)
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        raise missing_folder(path)
     if not is_stream(path) and not os.access(folder, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 

@@ -363,7 +363,7 @@ ANALYSIS = Analysis(
     options=(
         Option(
             "ask",
-            f"{', '.join(ASK)}; the last takes one forward pass per token (default: all but the last)",
+            f"{', '.join(ASK)}; the last takes one forward pass per token",
             default=tuple(ASK)[:-1],
             several=True,
             metavar="A",

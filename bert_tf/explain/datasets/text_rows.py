@@ -19,6 +19,7 @@ from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
 from bert_tf.finetuning.data.sentence_examples import LABEL_COLUMNS, label_text, usual_column
 from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of, repeated_name
 from bert_tf.inference.words import Word, words_of
+from bert_tf.resources.remote import original_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -139,7 +140,7 @@ def read_rows(
             "first."
         )
     if isinstance(data, bytes):
-        data = decoded(data)
+        data = _decoded(data, "The file")
     parsed = _trees(data) if kind == "conllu" else {}
     trees = [(number, {"text": sentence.text}) for number, sentence in parsed.items()]
     readers = {"text": _lines, "jsonl": _objects, "table": _table, "conllu": lambda _: (trees, [])}
@@ -237,20 +238,22 @@ def split_labels(label: str) -> list[str]:
     return [part for part in map(str.strip, label.split("|")) if part]
 
 
-def file_bytes(path: str) -> bytes:
-    """The bytes of a file, or of standard input for "-"."""
-    return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+def text_of_file(path: str) -> str:
+    """The text of a file in UTF-8, or of standard input for "-".
 
-
-def decoded(data: bytes) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
-
-    Raises: InputError if it is not UTF-8.
+    Raises: InputError, which names the file, if it is not UTF-8; OSError.
     """
+    if path == "-":
+        return _decoded(sys.stdin.buffer.read(), "Standard input")
+    return _decoded(Path(path).read_bytes(), original_path(path))
+
+
+def _decoded(data, name):
+    """The text of a file in UTF-8, with or without a byte order mark."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
+        raise InputError(f"{name} is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
 
 
 def lines_of(text: str) -> list[str]:
@@ -277,7 +280,7 @@ def texts_of_file(path: str) -> tuple[str, ...]:
     Raises:
         InputError: as `read_rows`, or a row cannot be read.
     """
-    read = read_rows(file_bytes(path), file_kind(path), most_rows=sys.maxsize, max_characters=sys.maxsize)
+    read = read_rows(text_of_file(path), file_kind(path), most_rows=sys.maxsize, max_characters=sys.maxsize)
     for number, problem in read.problems:
         raise InputError(f"{path}, {read.unit} {number}: {problem}")
     return tuple(row.text_a for row in read.rows)

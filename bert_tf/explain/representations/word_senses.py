@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, WordNotFound, check_hidden_state, checked_text, refuse_one_alone, report
-from bert_tf.explain.datasets.text_rows import decoded, file_bytes, file_kind, lines_of, shows_text
+from bert_tf.explain.datasets.text_rows import file_kind, lines_of, shows_text, text_of_file
 from bert_tf.explain.representations.projection import PROJECTIONS, project_to_plane
 from bert_tf.explain.representations.vectors import VectorSimilarity, cosine_similarities
 from bert_tf.inference.model_inputs import prepare_input
@@ -259,7 +259,7 @@ def lines_of_file(path: str) -> tuple[str, ...]:
     """
     if file_kind(path) == "jsonl" or path.lower().endswith(".csv"):
         raise InputError(f"{path} is read as a sentence on each line: write its sentences to a .txt file.")
-    return tuple(lines_of(decoded(file_bytes(path))))
+    return tuple(lines_of(text_of_file(path)))
 
 
 @dataclass(frozen=True, eq=False)
