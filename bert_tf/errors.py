@@ -160,6 +160,9 @@ class MissingHead(CheckpointError):
         head: str. One of `bert_tf.model_outputs.ALL_HEADS`, or "classes" (a fine-tuned classifier); several of which
             one is enough are joined with "|".
         model: str. The name of the model, for the message.
+
+    Attributes:
+        sentence: str. The message without the command that trains a head, for readers who have no command line.
     """
 
     def __init__(self, head: str, model: str = "this model") -> None:
@@ -168,10 +171,12 @@ class MissingHead(CheckpointError):
         command = "finetune" if heads == ["classes"] else "pretrain"
         # Which of several heads is wanted is not known, nor which command trains it.
         training = f", or train one with `python -m bert_tf {command}`" if len(heads) == 1 else ""
-        super().__init__(
+        sentence = (
             f"{self.model} has {_listed([f'no {_HEAD_NAMES[name]}' for name in heads], 'and')} in its checkpoint, so "
-            f"it cannot {_listed([_HEAD_USES[name] for name in heads], 'or')}; choose a model that has one{training}."
+            f"it cannot {_listed([_HEAD_USES[name] for name in heads], 'or')}; choose a model that has one"
         )
+        self.sentence = f"{sentence}."
+        super().__init__(f"{sentence}{training}.")
 
 
 def json_kind(value: Any) -> str:

@@ -97,6 +97,8 @@ function draw(state) {
   const width = wires.clientWidth || 200;
   wires.setAttribute("viewBox", `0 0 ${width} ${height}`);
   wires.style.height = `${height}px`;
+  // The lines stay at their tokens where these get more room: it is taken from the drawing's width.
+  wires.setAttribute("preserveAspectRatio", "none");
   const { found, all } = chosen(state);
   resize(wires, found.length, newWire);
   found.forEach((line, index) => wire(state, line, width, wires.children[index]));

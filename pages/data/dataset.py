@@ -422,11 +422,9 @@ def _is(result, kind):
 
 
 def _table(results):
-    """The columns of the table; empty ones are left out."""
+    """The columns of the table without empty ones: what is predicted is before the texts, which are long."""
     columns = {
         "row": [result.row.number for result in results],
-        "a": [result.row.text_a for result in results],
-        "b": [result.row.text_b for result in results],
         "label": [result.label if result.task_prediction else None for result in results],
         "predicted": [result.predicted for result in results],
         "sure": [result.predicted_probability for result in results],
@@ -440,6 +438,8 @@ def _table(results):
         "most_suspected": [result.most_likely_replaced and result.most_likely_replaced[0] for result in results],
         "replaced": [result.most_likely_replaced and result.most_likely_replaced[1] for result in results],
         "perplexity": [result.perplexity for result in results],
+        "a": [result.row.text_a for result in results],
+        "b": [result.row.text_b for result in results],
         "tokens": [result.tokens or None for result in results],
         "problem": [result.problem for result in results],
     }

@@ -171,7 +171,8 @@ def _detail(shared, trace, lens, row):
     position = lens.positions[row]
     follow = state.setting("logit_lens.follow", "")
     inputs.heading(f"Token {targets.position_label(trace, position)}")
-    left_column, right_column = st.columns([3, 2], gap="large")
+    with st.container(key="wide_columns"):
+        left_column, right_column = st.columns([3, 2], gap="large")
     with left_column:
         followed = _followed(shared, trace, lens, row, follow)
         if followed is not None:

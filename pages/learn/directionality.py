@@ -162,7 +162,9 @@ def _draw(readings, text, start, end):
     models = tuple(reading.model for reading in readings.values())
     export.save("one-way", Directionality(text, start, end, tuple(readings.values())), {"models": models})
     _verdict(readings, text[start:end])
-    for column, (way, reading) in zip(st.columns(len(readings), gap="medium"), readings.items()):
+    with st.container(key="readers"):
+        columns = st.columns(len(readings), gap="medium")
+    for column, (way, reading) in zip(columns, readings.items()):
         name, sees = _named(way, reading)
         with column:
             st.markdown(f"**{escape_markdown(name)}**")

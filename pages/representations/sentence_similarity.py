@@ -163,7 +163,8 @@ def _vectors(shared, name, key, texts, call, noun):
 
 
 def _draw(shared, result):
-    left, right = st.columns([5, 6], gap="large")
+    with st.container(key="wide_columns"):
+        left, right = st.columns([5, 6], gap="large")
     with left:
         inputs.heading("Cosine similarity")
         export.save("sentence-similarity", result, {"model": shared.name})
@@ -200,8 +201,8 @@ def _pairs(result):
         key="w_sentence_similarity_pairs",
         column_config={
             "cosine": st.column_config.NumberColumn("Cosine", format="%.3f", width=70),
-            "sentence": "Sentence",
-            "other": "Other sentence",
+            "sentence": st.column_config.TextColumn("Sentence", width=230),
+            "other": st.column_config.TextColumn("Other sentence", width=230),
         },
     )
 

@@ -57,7 +57,7 @@ def page():
     if not pairs:
         st.info(
             "This page compares a fine-tuned model with its base model, and no such pair is installed here. Train one "
-            "under Fine-tune, or with `python -m bert_tf finetune`.",
+            "under Fine-tune.",
             icon=":material/school:",
         )
         return

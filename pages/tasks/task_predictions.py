@@ -79,8 +79,7 @@ def page():
     known = task_models.names()
     if not known:
         st.info(
-            "No fine-tuned model is here yet. Train one under Fine-tune, or with `python -m bert_tf finetune`, and "
-            "put its folder beside the other models.",
+            "No fine-tuned model is here yet. Train one under Fine-tune.",
             icon=":material/school:",
         )
         return

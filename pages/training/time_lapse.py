@@ -75,8 +75,8 @@ def page():
     run = runs.read(runs.run_picker(known))
     if not run.snapshots:
         st.info(
-            "This training has saved no snapshots yet. `pretrain --snapshots` saves them at the steps 0, 1, 2, 5, "
-            "10, 20, 50 and so on.",
+            "This training has saved no snapshots. Those that are started under Training curves save them at the "
+            "steps 0, 1, 2, 5, 10, 20, 50 and so on.",
             icon=":material/photo_library:",
         )
         return
@@ -120,7 +120,8 @@ def _lapse(run, shared, snapshot_traces):
     trace = moment.trace
     token_trajectories = _trajectories(shared, snapshot_traces)
     _time(snapshot_traces, number)
-    left, right = st.columns([1, 1], gap="large")
+    with st.container(key="wide_columns"):
+        left, right = st.columns([1, 1], gap="large")
     with left:
         if "mlm" not in shared.series.heads:
             st.caption("This training has no head for masked words.")

@@ -110,8 +110,8 @@ def _watch(path):
             )
     st.caption(
         runs.describe_run(run)
-        + ". Measured on the training text, with new masks each time; `evaluate mlm` measures a model on text it "
-        "has not seen."
+        + ". Measured on the training text, with new masks each time; Dataset predicts hidden words in texts that a "
+        "model has not seen."
     )
 
 

@@ -51,6 +51,7 @@ def test_a_sample_is_asked_at_once_and_its_numbers_are_the_librarys(open_app, ca
     app = run_until_done(open_app(page="dataset", top="3", **{"dataset.hide": "last"}))
     actual = score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)
     table = app.dataframe[0].value
+    assert [*table.columns[:6]] == ["row", "hidden", "prediction", "share", "rank", "a"]
     assert list(table["prediction"]) == [one.masks[0].predictions[0].token for one in actual]
     assert list(table["rank"]) == [one.masks[0].original_rank for one in actual]
     summary = summarise_rows(actual)

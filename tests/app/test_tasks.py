@@ -383,7 +383,7 @@ def test_without_a_fine_tuned_model_the_page_says_how_to_get_one(open_app, explo
     for page in ("task_predictions", "fine_tuning_changes"):
         app = open_app(page=page)
         no_trouble(app)
-        assert "python -m bert_tf finetune" in page_text(app)
+        assert "under Fine-tune." in page_text(app) and "bert_tf" not in page_text(app)
 
 
 def test_before_and_after_shows_the_heads_that_moved_most(open_app, task_home):

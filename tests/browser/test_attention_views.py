@@ -356,3 +356,10 @@ def test_why_attention_is_not_explanation_opens_where_it_is_asked_for(visit, nam
     expect(page.get_by_text("Is attention an explanation? No, not by itself.")).to_be_in_viewport()
     wait_for = page.get_by_role("heading", level=1, name="All heads" if name == "all_heads" else "Neuron")
     expect(wait_for).to_have_count(1)
+
+
+def test_lines_stay_at_their_tokens_when_these_get_wider(visit):
+    page = visit(PAIR + "&page=all_heads").page
+    expect(page.locator(".wires path").first).to_be_attached()
+    page.locator(".stage .column.left").evaluate("(column) => { column.style.minWidth = '11rem'; }")
+    assert page.locator(".wires").evaluate("(wires) => wires.getScreenCTM().d") == pytest.approx(1)

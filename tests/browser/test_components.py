@@ -197,6 +197,42 @@ def test_a_typed_text_runs_as_its_first_letter_does(blank):
     assert page.locator("textarea").evaluate("(field) => getComputedStyle(field).unicodeBidi") == "plaintext"
 
 
+def test_the_words_of_a_button_and_the_columns_of_readers_have_room(blank):
+    page = blank("controls", "chips")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    column = '<div class="stColumn"><div class="stVerticalBlock">{}</div></div>'
+    texts = ("<p>Short.</p>", f"<p>{'Long. ' * 60}</p>")
+    columns = "".join(column.format(f"<b>Name</b>{text}<i>Bars</i>") for text in texts * 2)
+    page.set_content(
+        "<style>.stHorizontalBlock { display: flex; gap: 2rem; } .stColumn { flex: 1 1 0; }"
+        " .stMarkdownEllipsis { overflow: hidden; white-space: nowrap; }</style>"
+        '<div class="stMainBlockContainer"><button style="width: 100px"><div class="stMarkdownEllipsis">'
+        "Attention is not explanation</div></button>"
+        '<div class="st-key-readers" style="width: 644px"><div data-testid="stLayoutWrapper">'
+        f'<div class="stHorizontalBlock">{columns}</div></div></div></div>'
+    )
+    words = page.locator(".stMarkdownEllipsis")
+    assert words.evaluate("(text) => text.scrollWidth > text.clientWidth")
+    page.add_style_tag(path=ROOT / "assets" / "style.css")
+    assert words.evaluate("(text) => text.scrollWidth <= text.clientWidth")
+    bars = [bar.bounding_box() for bar in page.locator("i").all()]
+    assert bars[0]["y"] == bars[1]["y"] < bars[2]["y"] == bars[3]["y"] and bars[0]["x"] == bars[2]["x"]
+
+
+def test_the_question_of_a_page_ends_before_its_links_with_wider_letters_too(blank):
+    page = blank("controls", "chips")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.set_content(
+        "<style>* { letter-spacing: .12em; } div { display: flex; }</style>"
+        '<div class="stMainBlockContainer" style="width: 60rem"><div class="st-key-page_title"><h1>Predict</h1><p>'
+        f'{"What does it expect? " * 5}</p></div><div data-testid="stLayoutWrapper"><div class="st-key-page_links">'
+        '<button style="width: 17rem">Link</button></div></div></div>'
+    )
+    page.add_style_tag(path=ROOT / "assets" / "style.css")
+    question, links = (page.locator(name).bounding_box() for name in (".st-key-page_title p", ".st-key-page_links"))
+    assert question["x"] + question["width"] <= links["x"]
+
+
 def test_a_cell_that_is_pointed_at_is_told_anew_when_the_table_is(blank):
     page, hint = blank("cells"), "Point at a cell."
     data = {

@@ -281,3 +281,17 @@ def test_long_work_over_a_file_can_be_stopped(visit):
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text(re.compile("stopped"))).to_be_visible()
     expect(page.get_by_role("button", name="Start again")).to_be_visible()
+
+
+def test_the_pairs_of_sentences_stand_below_their_map_in_a_narrow_window(visit):
+    page = visit("/?page=sentence_similarity", viewport={"width": 1024, "height": 768}).page
+    figure, table = page.locator(".js-plotly-plot"), page.locator(".stDataFrame")
+    figure.wait_for()
+    table.wait_for()
+    upper, lower = figure.bounding_box(), table.bounding_box()
+    assert upper["y"] + upper["height"] < lower["y"] and upper["width"] > 600
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.wait_for_function(
+        "() => document.querySelector('.stDataFrame').getBoundingClientRect().top"
+        " < document.querySelector('.js-plotly-plot').getBoundingClientRect().bottom"
+    )

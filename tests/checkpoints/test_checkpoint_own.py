@@ -64,6 +64,8 @@ def test_a_missing_head_is_named(headless_folder):
     with pytest.raises(MissingHead, match="next-sentence head") as caught:
         require_head(model.bert_heads, "nsp")
     assert caught.value.head == "nsp" and isinstance(caught.value, ValueError)
+    assert str(caught.value).endswith("one, or train one with `python -m bert_tf pretrain`.")
+    assert caught.value.sentence.endswith("; choose a model that has one.")
 
 
 def test_half_precision_halves_the_file_and_moves_outputs_little(tiny, tiny_folder, tmp_path, outputs_of):

@@ -7,6 +7,7 @@ import logging
 import streamlit as st
 
 from bert_tf import user_errors
+from bert_tf.errors import MissingHead
 from ui.shell.limits import ROOT
 from ui.widgets.formatting import escape_markdown
 
@@ -27,7 +28,7 @@ def user_message(error, fallback="Something went wrong here. The error is in the
         _LOG.error("a file that cannot be used", exc_info=error)
         return f"The server cannot use one of its files ({error.strerror}). Tell its owner: its log names the file."
     if user_errors.is_user_error(error, *_CODE):
-        return str(error)
+        return error.sentence if isinstance(error, MissingHead) else str(error)
     _LOG.error("a fault of the program", exc_info=error)
     return fallback
 

@@ -85,5 +85,5 @@ def missing(name, head):
 
 
 def _warning(error):
-    model, sentence = error.model, str(error)
-    st.warning(escape_markdown(model) + sentence.removeprefix(model), icon=":material/block:")
+    model = error.model
+    st.warning(escape_markdown(model) + error.sentence.removeprefix(model), icon=":material/block:")

@@ -141,7 +141,9 @@ def answer_trajectory(
             )
         )
     figure.add_vline(x=at, line={"color": _GREY, "width": 1, "dash": "dash"})
-    figure.update_xaxes(title="step", tickvals=places, ticktext=[f"{step:,}" for step in steps], tickangle=-45)
+    figure.update_xaxes(
+        title="step", tickvals=places, ticktext=[f"{step:,}" for step in steps], autotickangles=[0, -45]
+    )
     worst = max((int(token_trajectory.ranks.max()) for token_trajectory in token_trajectories), default=1)
     marks = [1, 5, 10, *(10**power for power in range(2, 7) if 10 ** (power - 1) < worst)]
     apply_theme(figure, dark, height)
