@@ -36,11 +36,13 @@ _PLAIN = {
     "int | None": ("a whole number", (*_NO_NUMBERS, float)),
     "float": ("a number", _NO_NUMBERS),
     "tuple[int, int]": ("two whole numbers, such as (0, 0)", (str, bytes, int, float, type(None))),
+    "str | Sequence[str]": ("a string or a list of strings", (bytes, int, float, type(None))),
 }
 #: Annotation of the elements of a collection -> what it says, and the classes of certainly wrong elements.
 _ELEMENTS = {
     "int": ("whole numbers", (*_NO_NUMBERS, float, bool)),
     "str": ("strings", (bytes, int, float, type(None))),
+    "str | tuple[str, str | None]": ("strings or pairs of strings", (bytes, int, float, type(None))),
 }
 _COLLECTION = re.compile(r"(?:Iterable|Sequence|Collection)\[(.*)\]")
 
@@ -114,9 +116,11 @@ def _check(name: str, value: Any, kind: str) -> None:
         return
     if kind in _PLAIN:
         said, wrong = _PLAIN[kind]
-        is_list_of_others = isinstance(value, (list, tuple)) and not _is_pair_of_numbers(value)
-        if isinstance(value, wrong) or is_list_of_others:
+        is_list = isinstance(value, (list, tuple)) and "Sequence" not in kind
+        if isinstance(value, wrong) or (is_list and not _is_pair_of_numbers(value)):
             raise InputError(f"{name} must be {said}, not {_described(value)}.")
+        if name == "seed" and value < 0:
+            raise InputError(f"seed must be at least 0, not {value}.")
         return
     element = _element(kind)
     if element is not None:
@@ -149,16 +153,23 @@ def _check_collection(name: str, value: Any, element: str) -> None:
     elif element in _ELEMENTS:
         said, wrong = _ELEMENTS[element]
         for item in _items(value):
-            if isinstance(item, wrong):
+            if isinstance(item, wrong) or _is_no_pair(item, element):
                 raise InputError(f"{name} must be a list of {said}; {item!r:.60} is none.")
     elif element.startswith(("tuple[", "Sequence[", "Iterable[")):
         for item in _items(value):
-            if element.startswith("tuple[") and isinstance(item, (list, tuple)) and len(item) != 2:
+            if _is_no_pair(item, element):
                 raise InputError(f"{name} must be a list of pairs; {item!r:.60} is none.")
+            if element == "tuple[str, str]" and not all(isinstance(part, str) for part in item):
+                raise InputError(f"{name} must be a list of pairs of strings; {item!r:.60} is none.")
             if isinstance(item, str) or not isinstance(item, Iterable):
                 raise InputError(
                     f"{name} must be a list of lists or tuples, such as [{value!r:.60}]; {item!r:.60} is none."
                 )
+
+
+def _is_no_pair(item: Any, element: str) -> bool:
+    """Whether an element is a list or tuple of another length than the pairs that its annotation names."""
+    return "tuple[" in element and isinstance(item, (list, tuple)) and len(item) != 2
 
 
 def _is_pair_of_numbers(value: Sequence[Any]) -> bool:

@@ -17,6 +17,7 @@ from tests.conftest import make_bert
 
 TEXT = "the [MASK] sat"
 ROWS = explain.read_rows("the cat sat\nit ran\n")
+TARGET = explain.Target(2, 5, "cat")
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +173,40 @@ def test_every_public_function_of_a_trace_checks_it():
             ),
             "receiver must be a Receiver, not the tuple",
         ),
+        (lambda bert, _: explain.profile_heads(bert, [3]), "texts must be a list of strings or pairs of strings; 3 is"),
+        (
+            lambda bert, _: explain.profile_heads(bert, [("a", "b", "c")]),
+            "or pairs of strings; .'a', 'b', 'c'. is none",
+        ),
+        (
+            lambda bert, _: explain.predict_dataset(bert, ROWS.rows, subset=[("a", [1])]),
+            "subset must be a list of pairs of s",
+        ),
+        (
+            lambda bert, trace: explain.deeplift(bert, trace, TARGET, 3),
+            "baseline must be a string or a list of strings",
+        ),
+        (lambda bert, trace: explain.lime(bert, trace, TARGET, seed=-1), "seed must be at least 0, not -1"),
+        (lambda bert, trace: explain.smoothgrad(bert, trace, TARGET, seed=-1), "seed must be at least 0, not -1"),
+        (
+            lambda bert, trace: explain.saliency(bert, trace, TARGET, "lime", references=["a cat"]),
+            "`references` goes with `method` deeplift, and without `baseline`",
+        ),
+        (
+            lambda bert, trace: explain.saliency(bert, trace, TARGET, "deeplift", references="a cat"),
+            "Give a list of reference texts",
+        ),
+        (
+            lambda bert, trace: explain.saliency(bert, trace, TARGET, "deeplift", references=[]),
+            "The reference texts have no tokens",
+        ),
+        (
+            lambda bert, trace: explain.patch(bert, trace, TARGET, trace, "heads"),
+            "no component 'heads'; choose from hidden",
+        ),
+        (lambda *_: explain.Receiver("queries", "1", 0), "The layer of a receiver must be a whole number, not '1'"),
+        (lambda *_: explain.Receiver("queries", 1, 0.0), "The head of a receiver must be a whole number, not 0.0"),
+        (lambda bert, _: explain.text_vectors(bert, []), "Give at least one text"),
     ],
 )
 def test_numbers_pairs_and_their_lists(call, said, tiny_bert, trace):

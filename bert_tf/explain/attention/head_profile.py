@@ -106,15 +106,15 @@ def profile_heads(
     Returns:
         `HeadProfile`.
     Raises:
-        InputError: a text alone and not a list, or none of the texts can be read.
+        InputError: a text alone and not a list, `tokens_per_text` below 1, or none of the texts can be read.
         Cancelled: `progress` returned False.
     """
     refuse_one_alone(texts, "texts")
     pairs = [(text, None) if isinstance(text, str) else text for text in texts]
-    total = _Total()
+    total = _Total(tokens_per_text)
     for done, (text_a, text_b) in enumerate(pairs, 1):
         try:
-            total.add(bert.trace(text_a, text_b, hidden_states=False), tokens_per_text)
+            total.add(bert.trace(text_a, text_b, hidden_states=False))
         except (InputError, TextError):
             total.skipped += 1
         report(progress, done, len(pairs))
@@ -133,27 +133,30 @@ def profile_trace(
     Returns:
         `HeadProfile`.
     Raises:
-        InputError: the trace has no attention maps.
+        InputError: the trace has no attention maps, or `tokens_per_text` is below 1.
         Cancelled: `progress` returned False.
     """
-    total = _Total()
-    total.add(trace, tokens_per_text, progress)
+    total = _Total(tokens_per_text)
+    total.add(trace, progress)
     return total.profile()
 
 
 class _Total:
     """Sums over texts, each weighted by its tokens."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens_per_text: int) -> None:
+        if tokens_per_text < 1:
+            raise InputError(f"tokens_per_text must be at least 1, not {tokens_per_text}.")
+        self.tokens_per_text = tokens_per_text
         self.measures: np.ndarray | None = None
         self.distances: np.ndarray | float = 0.0
         self.texts = self.tokens = self.rows = self.skipped = 0
 
-    def add(self, trace: Trace, tokens_per_text: int, progress: Callable[[int, int], Any] | None = None) -> None:
+    def add(self, trace: Trace, progress: Callable[[int, int], Any] | None = None) -> None:
         summary = summarise_heads(trace)
         measures = np.stack([getattr(summary, name) for name in MEASURES]) * trace.length
         self.measures = measures if self.measures is None else self.measures + measures
-        rows = min(tokens_per_text, trace.length)
+        rows = min(self.tokens_per_text, trace.length)
         # The middles of equal parts of the text: its ends, [CLS] and [SEP], are a few tokens among others.
         queries = (2 * np.arange(rows) + 1) * trace.length // (2 * rows)
         maps = attention_maps(trace)[:, :, queries]

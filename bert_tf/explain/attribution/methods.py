@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.analysis import ANY_ANSWER, Analysis, Option
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, refuse_one_alone
 from bert_tf.explain.attribution.deeplift import deeplift
 from bert_tf.explain.attribution.hotflip import HotFlip, hotflip
 from bert_tf.explain.attribution.input_reduction import InputReduction, reduce_input
@@ -86,18 +86,21 @@ def saliency(
     Returns:
         `Saliency`; with input-reduction `InputReduction`, with hotflip `HotFlip`.
     Raises:
-        InputError: there is no such method, or a setting is out of range.
+        InputError: there is no such method, a setting is out of range, or `references` with another method than
+            deeplift or with `baseline`.
         Cancelled: `progress` returned False.
     """
     if method not in SALIENCY_METHODS:
         raise InputError(f"There is no method {method!r:.40}; there are {', '.join(SALIENCY_METHODS)}.")
+    _check({"references": references, "method": method, "baseline": baseline})
+    refuse_one_alone(references, "reference texts")
     settings_of_methods: dict[str, dict[str, Any]] = {
         "integrated-gradients": {
             "baseline": baseline,
             **({"most_gap": MOST_GAP} if steps is None else {"steps": steps}),
         },
         "smoothgrad": {"copies": COPIES if steps is None else steps, "noise": noise},
-        "deeplift": {"baseline": references or baseline},
+        "deeplift": {"baseline": baseline if references is None else references},
         "occlusion": {"baseline": baseline, "unit": unit},
         "lime": {"samples": samples, "baseline": baseline},
         "hotflip": {"most": flips, "tried": tried},

@@ -138,9 +138,11 @@ def nearest_rows(vectors: np.ndarray, place: int, top_k: int = 5) -> tuple[tuple
     Returns:
         tuple of pairs (index, cosine), the nearest first, without `place` itself.
     Raises:
-        InputError: `top_k` is not a positive number.
+        InputError: `top_k` is not a positive number, or there is no such vector.
     """
     check_top_k(top_k)
+    if not 0 <= place < len(vectors):
+        raise InputError(f"There is no vector {place}: they are numbered 0 to {len(vectors) - 1}.")
     others = [index for index in range(len(vectors)) if index != place]
     cosines = cosine_similarities(vectors[[place]], vectors[others])[0] if others else np.zeros(0)
     return tuple((others[rank], float(cosines[rank])) for rank in np.argsort(-cosines, kind="stable")[:top_k])

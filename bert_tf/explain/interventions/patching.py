@@ -323,6 +323,8 @@ def _check(options):
 
 
 def _check_place(component, at):
+    if component not in COMPONENTS:
+        raise InputError(f"There is no component {component!r:.40}; choose from {', '.join(COMPONENTS)}.")
     if at is not None and component != "head":
         raise InputError("--at goes with --component head.")
 

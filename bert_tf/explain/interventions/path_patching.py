@@ -57,6 +57,9 @@ class Receiver:
         layer: int. From 0.
         head: int. From 0; None for a feed-forward block.
 
+    Raises:
+        InputError: the layer or the head is no whole number.
+
     Example:
         >>> Receiver("queries", 3, 11)
     """
@@ -64,6 +67,11 @@ class Receiver:
     part: str
     layer: int
     head: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, number in (("layer", self.layer), ("head", self.head)):
+            if not (isinstance(number, (int, np.integer)) or (name == "head" and number is None)):
+                raise InputError(f"The {name} of a receiver must be a whole number, not {number!r:.40}.")
 
 
 @dataclass(frozen=True, eq=False)

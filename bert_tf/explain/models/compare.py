@@ -221,7 +221,16 @@ def jensen_shannon(p: np.ndarray, q: np.ndarray) -> Any:
         p, q: float [..., V]. Each adds up to 1 over the last axis.
     Returns:
         float [...] of their dtype; a number for two distributions.
+    Raises:
+        InputError: the distributions are over different numbers of outcomes, or their other axes do not fit together.
     """
+    p, q = np.asarray(p), np.asarray(q)
+    try:
+        shape = np.broadcast_shapes(p.shape, q.shape)
+    except ValueError:
+        shape = ()
+    if not shape or p.shape[-1:] != q.shape[-1:]:
+        raise InputError(f"Distributions to compare have equal shapes, not {list(p.shape)} and {list(q.shape)}.")
     mean = np.log2(np.maximum((p + q) / 2, _TINY))
 
     def divergence_from_mean(distribution):

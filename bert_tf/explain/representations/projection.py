@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.explain.representations.vectors import principal_components
+from bert_tf.explain.representations.vectors import principal_components, vectors_to_project
 
 #: The names of the projections.
 PROJECTIONS = ("pca", "umap", "tsne")
@@ -36,8 +36,14 @@ def umap(vectors: np.ndarray, count: int = 2, neighbours: int = 10) -> np.ndarra
     Returns:
         float64 [W, K], the same in every call.
     Raises:
-        InputError: there are fewer than `MIN_POINTS` vectors, or neither scranpy nor umap-learn is installed.
+        InputError: there are fewer than `MIN_POINTS` vectors, a vector with numbers that are not finite, `count` below
+            1 or `neighbours` below 2, or neither scranpy nor umap-learn is installed.
     """
+    # With a count of 0 scranpy does not end.
+    if count < 1:
+        raise InputError(f"count must be at least 1, not {count}.")
+    if neighbours < 2:
+        raise InputError(f"neighbours must be at least 2, not {neighbours}.")
     unit = _directions(vectors, "UMAP")
     try:
         import knncolle
@@ -74,14 +80,19 @@ def tsne(vectors: np.ndarray, count: int = 2, perplexity: float = 30) -> np.ndar
 
     Args:
         vectors: np.ndarray. float [W, H].
-        count: int. K, the number of dimensions, 2 or 3.
+        count: int. K, the number of dimensions, 1 to 3.
         perplexity: float. About the number of neighbours that count for each point; at most a third of the other points
             is used.
     Returns:
         float64 [W, K], the same in every call.
     Raises:
-        InputError: there are fewer than `MIN_POINTS` vectors.
+        InputError: there are fewer than `MIN_POINTS` vectors, a vector with numbers that are not finite, `count` is not
+            1 to 3, or `perplexity` is not above 0.
     """
+    if not 1 <= count <= 3:
+        raise InputError(f"count must be 1 to 3, not {count}.")
+    if not perplexity > 0:  # NaN is neither above nor below
+        raise InputError(f"perplexity must be above 0, not {perplexity}.")
     unit = _directions(vectors, "t-SNE")
     if np.ptp(unit, axis=0).max() < 1e-9:
         return np.zeros((len(unit), count))  # all vectors are equal, and there is no principal component to start from
@@ -128,8 +139,6 @@ def project_to_plane(
         raise InputError(f"There is no projection {way!r:.40}; choose from {', '.join(PROJECTIONS)}.")
     if dimensions not in (2, 3):
         raise InputError(f"Vectors are projected to 2 or 3 dimensions, not {dimensions!r:.40}.")
-    if np.ndim(vectors) != 2:
-        raise InputError(f"Vectors to project have the shape [W, H], not {list(np.shape(vectors))}.")
     if way == "pca":
         return principal_components(vectors, dimensions)
     return {"umap": umap, "tsne": tsne}[way](vectors, dimensions), None
@@ -137,7 +146,7 @@ def project_to_plane(
 
 def _directions(vectors, name):
     """Vectors of length 1, float64 [W, H]. Their Euclidean distances have the same order as their cosines."""
-    vectors = np.asarray(vectors, np.float64)
+    vectors = vectors_to_project(vectors)
     if len(vectors) < MIN_POINTS:
         raise InputError(f"{name} needs at least {MIN_POINTS} points, not {len(vectors)}: PCA takes fewer.")
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

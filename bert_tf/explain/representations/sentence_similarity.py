@@ -135,9 +135,11 @@ def text_vectors(
     Returns:
         float32 [C, H].
     Raises:
-        InputError: a text is empty, or the model has no such pooling.
+        InputError: there are no texts, a text is empty, or the model has no such pooling.
         Cancelled: by `progress`.
     """
+    if not len(texts):
+        raise InputError("Give at least one text.")
     vectors = []
     for vector in sentence_vectors(bert, texts, pooling):
         vectors.append(vector)

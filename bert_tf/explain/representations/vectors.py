@@ -71,7 +71,16 @@ class Neighbour:
 
 
 def cosine_similarities(vectors: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
-    """Cosines of vectors [W, H] with `others` [X, H], or with each other: float32 [W, X]; 0 for zero vectors."""
+    """Cosines of vectors [W, H] with `others` [X, H], or with each other: float32 [W, X]; 0 for zero vectors.
+
+    Raises:
+        InputError: other shapes, or vectors of different sizes.
+    """
+    shapes = [np.shape(part) for part in (vectors, vectors if others is None else others)]
+    if any(len(shape) != 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
+        raise InputError(
+            f"Vectors to compare have the shapes [W, H] and [X, H], not {' and '.join(map(str, map(list, shapes)))}."
+        )
     unit = _unit(vectors)
     cosines = unit @ (unit if others is None else _unit(others)).T
     return np.clip(cosines, -1, 1, out=cosines)  # rounding leads a little beyond them
@@ -98,7 +107,7 @@ def nearest_tokens(
         than static vectors: the deeper the layer, the less the neighbours mean. `logit_lens` uses the MLM head instead,
         which is trained to read hidden states.
     Raises:
-        InputError: a vector of another size, or a bad `top_k`.
+        InputError: a vector of another size or with numbers that are not finite, or a bad `top_k`.
 
     Example:
         >>> bert = bert_tf.load()
@@ -109,6 +118,7 @@ def nearest_tokens(
     vectors, width = np.asarray(vectors, np.float32), bert.config.embedding_width
     if vectors.ndim not in (1, 2) or vectors.shape[-1] != width:
         raise InputError(f"The vector has shape {list(vectors.shape)}; this model's have [{width}].")
+    _check_finite(vectors)
     size = bert.config.vocab_size
     mean = sum(block.sum(axis=0) for block in embedding_blocks(bert)) / size if centred else 0
     ids = np.arange(size) if among is None else np.asarray(among)
@@ -170,8 +180,13 @@ def principal_components(vectors: np.ndarray, count: int = 2) -> tuple[np.ndarra
     Returns:
         (coordinates float64 [W, K], share of the variance along each component float64 [K]); 0 for components beyond
         the number of dimensions. The sign of each component makes its greatest loading positive.
+    Raises:
+        InputError: another shape, numbers that are not finite, or `count` is below 1.
     """
-    centred = np.asarray(vectors, np.float64) - np.mean(vectors, axis=0, dtype=np.float64)
+    if count < 1:
+        raise InputError(f"count must be at least 1, not {count}.")
+    vectors = vectors_to_project(vectors)
+    centred = vectors - np.mean(vectors, axis=0)
     left, sizes, axes = np.linalg.svd(centred, full_matrices=False)
     # Below this they are the rounding of the mean: equal vectors, or two of them, differ along fewer components.
     sizes[sizes <= np.linalg.norm(vectors) * max(centred.shape) * np.finfo(np.float64).eps] = 0
@@ -182,6 +197,20 @@ def principal_components(vectors: np.ndarray, count: int = 2) -> tuple[np.ndarra
     if sizes.any():
         shares[:available] = (sizes**2 / (sizes**2).sum())[:available]
     return coordinates, shares
+
+
+def vectors_to_project(vectors: np.ndarray) -> np.ndarray:
+    """Vectors as float64 [W, H]; raises InputError for another shape or for numbers that are not finite."""
+    vectors = np.asarray(vectors, np.float64)
+    if vectors.ndim != 2:
+        raise InputError(f"Vectors to project have the shape [W, H], not {list(vectors.shape)}.")
+    _check_finite(vectors)
+    return vectors
+
+
+def _check_finite(vectors):
+    if not np.isfinite(vectors).all():
+        raise InputError("The vectors hold numbers that are not finite (NaN or infinite): leave those vectors out.")
 
 
 def _unit(vectors):

@@ -53,6 +53,16 @@ def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
         np.testing.assert_array_equal(actual.distances, head_distances(trace.attentions[:, :, list(queries)]))
 
 
+@pytest.mark.parametrize("count", [0, -2])
+def test_no_row_of_a_text_is_too_few(count, tiny_bert):
+    for call in (
+        lambda: profile_heads(tiny_bert, ["it ran"], count),
+        lambda: profile_trace(tiny_bert.trace("it"), count),
+    ):
+        with pytest.raises(InputError, match=f"tokens_per_text must be at least 1, not {count}."):
+            call()
+
+
 def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):
     assert profile_heads(tiny_bert, ["the cat", "  ", "", "half \ud800"]).num_skipped == 3
     with pytest.raises(InputError, match="None of the texts can be read"):

@@ -121,6 +121,9 @@ def test_the_nearest_rows_are_those_of_the_largest_cosines():
     assert nearest_rows(vectors[[3]], 0, 2) == ()
     with pytest.raises(InputError, match="top_k"):
         nearest_rows(vectors, 3, 0)
+    for place in (-1, 9):  # -1 named the last vector as its own neighbour
+        with pytest.raises(InputError, match=f"There is no vector {place}: they are numbered 0 to 8."):
+            nearest_rows(vectors, place)
 
 
 def test_what_is_known_of_rows_is_what_was_answered(tiny_bert):

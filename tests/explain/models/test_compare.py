@@ -92,6 +92,14 @@ def test_the_divergence_is_symmetric_and_between_nothing_and_one_bit():
     assert jensen_shannon(p, r) == pytest.approx(by_hand)
 
 
+def test_distributions_of_other_shapes_are_refused():
+    even = np.full((2, 4), 0.25)
+    assert jensen_shannon(even, even[0]).tolist() == [0, 0] and jensen_shannon([0.5, 0.5], [0.5, 0.5]) == 0
+    for p, q in ((even[0], even[0, :3]), (even, even[:, :1]), (even, even[[0, 0, 0]]), (0.5, 0.5)):
+        with pytest.raises(InputError, match="Distributions to compare have equal shapes, not"):
+            jensen_shannon(p, q)
+
+
 @pytest.mark.parametrize("a, b", [(1, 1), (2, 3), (6, 12), (12, 24), (24, 12), (12, 2)])
 def test_layers_are_paired_at_the_same_relative_depth(a, b):
     pairs = aligned_layers(a, b)

@@ -6,6 +6,7 @@ import pytest
 from bert_tf.errors import Cancelled, InputError, WordNotFound
 from bert_tf.explain.representations.embedding_tables import embedding_table
 from bert_tf.explain.representations.input_embeddings import embedding_parts, mean_by_distance
+from bert_tf.explain.representations.projection import project_to_plane, tsne, umap
 from bert_tf.explain.representations.sentence_similarity import sentence_similarity
 from bert_tf.explain.representations.vectors import (
     cosine_similarities,
@@ -141,3 +142,27 @@ def test_the_mean_by_distance_is_that_of_the_pairs_so_far_apart():
         actual = mean_by_distance(values, most)
         wanted = [[values[row, row + gap] for row in range(7 - gap)] for gap in range(count)]
         np.testing.assert_allclose(actual, [sum(line) / len(line) for line in wanted])
+
+
+def test_vectors_that_cannot_be_compared_or_projected_are_refused(tiny_bert):
+    vectors = np.random.default_rng(0).normal(size=(20, 8))
+    unknown = np.where(np.arange(20)[:, None] == 3, np.nan, vectors)
+    width = tiny_bert.config.hidden_size
+    for call, said in (
+        (lambda: cosine_similarities(vectors, vectors[:, :3]), r"have the shapes .* not \[20, 8\] and \[20, 3\]"),
+        (lambda: cosine_similarities(vectors[0]), r"have the shapes .* not \[8\] and \[8\]"),
+        (lambda: nearest_tokens(tiny_bert, np.full(width, np.nan)), "numbers that are not finite"),
+        (lambda: principal_components(unknown), "numbers that are not finite"),
+        (lambda: umap(unknown), "numbers that are not finite"),
+        (lambda: tsne(unknown), "numbers that are not finite"),
+        (lambda: project_to_plane(unknown), "numbers that are not finite"),
+        (lambda: umap(vectors[0]), r"have the shape \[W, H\], not \[8\]"),
+        (lambda: principal_components(vectors, -1), "count must be at least 1, not -1"),
+        (lambda: umap(vectors, 0), "count must be at least 1, not 0"),
+        (lambda: umap(vectors, neighbours=-1), "neighbours must be at least 2, not -1"),
+        (lambda: tsne(vectors, 4), "count must be 1 to 3, not 4"),
+        (lambda: tsne(vectors, perplexity=0), "perplexity must be above 0, not 0"),
+        (lambda: tsne(vectors, perplexity=np.nan), "perplexity must be above 0, not nan"),
+    ):
+        with pytest.raises(InputError, match=said):
+            call()
