@@ -10,9 +10,8 @@ def run() -> int:
     Returns:
         int, the exit code.
     """
-    is_ours = (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )  # not in the background, where it is ignored
+    # In the background the signal is ignored, and stays so.
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_ours:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the shell reports 130
     from bert_tf.cli import main

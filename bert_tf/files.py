@@ -108,9 +108,10 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
         if is_special:
             yield temporary
         else:
-            if not target.parent.exists():
-                raise missing_folder(path)
-            temporary.touch()
+            try:
+                temporary.touch()
+            except FileNotFoundError:
+                raise missing_folder(path) from None
             permissions = temporary.stat().st_mode
             yield temporary
             temporary.chmod(permissions)

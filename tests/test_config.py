@@ -146,7 +146,7 @@ def test_a_file_that_is_not_json_is_named(tmp_path):
     with pytest.raises(ConfigError, match="config.json is not a JSON file"):
         BertConfig.from_json(path)
     path.write_text("[]")
-    with pytest.raises(ConfigError, match="list"):
+    with pytest.raises(ConfigError, match="a JSON array"):
         BertConfig.from_json(path)
 
 

@@ -47,8 +47,8 @@ PAGE = Page(
 _TITLES = {"cka": "Linear CKA", "svcca": "SVCCA", "pwcca": "PWCCA"}
 _DIRECTIONS = (
     "For each layer the directions that explain 99% of its variance are used, at most one for {a_direction} words. "
-    "Random data have such correlations too, the more the fewer words there are for each direction: with the words of "
-    "one model's last layer shuffled it is {chance:.2f} here. An invertible linear map of a layer changes nothing "
+    "Random data have such correlations too, the more the fewer words there are for each direction. An invertible "
+    "linear map of a layer changes nothing "
 )
 _MEASURE_NOTES = {
     "cka": "1: the same up to rotation and scale. 0: nothing in common; the estimate is unbiased and may be a little "
@@ -163,8 +163,11 @@ def _show(pair, measure, result):
             f"The last layer of {escape_markdown(names[0])} is most similar to {where} of {escape_markdown(names[1])}:"
             f" {number(values[-1, best])}."
         )
-    note = _MEASURE_NOTES[measure].format(a_direction=WORDS_PER_DIRECTION, chance=result.chance_similarity)
-    st.caption(f"Over {count(result.words, 'word')}. The colours span the values of the map.", help=note)
+    words, chance = f"Over {count(result.words, 'word')}", result.chance_similarity
+    if measure != "cka":
+        words += f"; with the words of one model's last layer shuffled it is {chance:.2f} here"
+    note = _MEASURE_NOTES[measure].format(a_direction=WORDS_PER_DIRECTION)
+    st.caption(f"{words}. The colours span the values of the map.", help=note)
     if result.problems:
         row, why = result.problems[0]
         st.caption(

@@ -30,6 +30,7 @@ class Model:
             masks=masks,
             text_a=view.a,
             text_b=view.b or None,
+            original_ids=encoding.token_ids,
             offsets=encoding.offsets,
             sources=encoding.sources,
             word_ids=encoding.word_ids,

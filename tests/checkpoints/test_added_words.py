@@ -81,7 +81,7 @@ def test_what_cannot_be_added_is_refused():
         bert_tf.resize_vocabulary(more, ["zyxology"])
     with pytest.raises(InputError, match="' two' cannot be added"):
         bert_tf.resize_vocabulary(bert, [" two"])
-    with pytest.raises(InputError, match="3 cannot be added"):
+    with pytest.raises(InputError, match="words must be a list of strings; 3 is none"):
         bert_tf.resize_vocabulary(bert, [3])
     with pytest.raises(InputError, match="Give a list of words, such as .'日本'., not one alone"):
         bert_tf.resize_vocabulary(bert, "日本")

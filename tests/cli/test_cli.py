@@ -46,8 +46,10 @@ def test_ctrl_c_before_the_command_has_begun_or_after_its_end_shows_no_traceback
     finder = f"class Finder:\n    def find_spec(self, name, *_):\n        if name == 'bert_tf.cli': exec({press!r})"
     at_first = f"import sys\n{finder}\nsys.meta_path.insert(0, Finder())\n{run}"
     at_last = f"import atexit, sys\natexit.register(exec, {press!r}, {{}})\n{run}"
+    # The tests may run in the background, where the signal is ignored.
+    usual = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     for code in (at_first, at_last):
-        done = _process(code=code)
+        done = _process(code=usual + code)
         assert done.returncode == -signal.SIGINT and done.stderr == ""  # a shell reports it as 130
 
 

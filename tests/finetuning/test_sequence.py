@@ -209,7 +209,7 @@ def test_a_file_is_predicted_line_by_line(trained, tmp_path, capsys):
     rows = list(csv.DictReader(open(target, encoding="utf-8")))
     assert len(rows) == 6 and rows[-1]["predicted_label"] == "large" and rows[0]["text"] == lines[1].split(",")[0]
     assert "line 6: 3 fields, where 2 are expected" in rows[4]["error"]
-    assert "1 bad rows" in capsys.readouterr().err
+    assert "1 bad row." in capsys.readouterr().err
 
 
 def predict_file(folder, source, target):

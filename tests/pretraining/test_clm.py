@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.__main__ import main
+from bert_tf.cli import main
 from bert_tf.pretraining.data.corpus import MemoryCorpus, tokenize_documents
 from bert_tf.pretraining.data.packing import make_pairs, pack_pairs
 from bert_tf.pretraining.objectives.masking import MaskSettings, choose_targets
