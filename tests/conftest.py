@@ -117,6 +117,8 @@ def pytest_collection_finish(session):
 
 #: The program that runs the tests.
 MAIN = sys.modules["__main__"]
+#: Bytes that a process of tests takes, with its servers and its browser.
+PROCESS_BYTES = 5_000_000_000
 #: Bytes of a process from which the end of a file frees what its tests left behind, and bytes by which it grows until
 #: it does so again: looking for garbage takes seconds.
 MUCH_MEMORY, MORE_MEMORY = 2_500_000_000, 500_000_000
@@ -146,6 +148,12 @@ def free_memory():
         sys.modules["ui.session.memory_budget"].memory_budget().drop_all()
     allocator.give_back()
     gc.freeze()  # what is left mostly lives to the end: it is not looked through again
+
+
+def pytest_xdist_auto_num_workers():
+    """Two processes for each core, as tests wait for browsers and servers, but no more than the memory has room for."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(2 * (os.cpu_count() or 1), memory // PROCESS_BYTES))
 
 
 def pytest_collection_modifyitems(items):
