@@ -91,18 +91,9 @@ class LoadedModels(ByteStore):
         """
         with self._lock:
             berts = self._berts() if self._drops_parts else []
-            until = time.monotonic() - _LEFT
-            parts = [
-                (used_at, functools.partial(self._drop_built, bert.weights))
-                for bert in berts
-                if (used_at := self._built_used_at(bert.weights)) is not None
-            ]
-            parts = parts or [
-                (used_at, graphs.drop_oldest)
-                for bert in berts
-                for graphs in bert.graphs
-                if (used_at := graphs.oldest()) is not None and used_at < until
-            ]
+            graphs = [(one.oldest(), one.drop_oldest) for bert in berts for one in bert.graphs]
+            parts = _used_before(math.inf, map(self._built, berts))
+            parts = parts or _used_before(time.monotonic() - _LEFT, graphs)
             if parts:
                 min(parts, key=operator.itemgetter(0))[1]()
             return bool(parts)
@@ -110,20 +101,21 @@ class LoadedModels(ByteStore):
     def _parts(self):
         """(when it was used, callable () that drops it) for each workspace, graph and Keras model that may be dropped
         next."""
-        times = []
+        parts = []
         for bert in self._berts() if self._drops_parts else ():
             needed = max((graphs.latest() for graphs in bert.graphs), default=-math.inf) - _TOGETHER
-            times += [(graphs.oldest_workspace(), graphs.free_oldest, math.inf) for graphs in bert.graphs]
-            times += [(graphs.oldest(), graphs.drop_oldest, needed) for graphs in bert.graphs]
-            built_used_at = self._built_used_at(bert.weights)
-            if built_used_at is not None:
-                times.append((built_used_at, functools.partial(self._drop_built, bert.weights), needed))
-        return [(used_at, drop) for used_at, drop, needed in times if used_at is not None and used_at < needed]
+            workspaces = [(graphs.oldest_workspace(), graphs.free_oldest) for graphs in bert.graphs]
+            graphs = [(graphs.oldest(), graphs.drop_oldest) for graphs in bert.graphs]
+            parts += _used_before(math.inf, workspaces) + _used_before(needed, [*graphs, self._built(bert)])
+        return parts
 
-    def _built_used_at(self, weights):
-        """When the Keras model of these weights was used last; None if there is none, or any precision uses it now."""
-        is_in_use = any(bert.weights is weights and self._keras_users[key] > 0 for key, bert in self._alive_berts())
-        return None if is_in_use else getattr(weights, "model_used_at", None)
+    def _built(self, bert):
+        """(when the Keras model of a `Bert` was used last, callable () that drops it); None for the time if there is
+        none, or any precision uses it now."""
+        weights = bert.weights
+        is_in_use = any(one.weights is weights and self._keras_users[key] > 0 for key, one in self._alive_berts())
+        used_at = None if is_in_use else getattr(weights, "model_used_at", None)
+        return used_at, functools.partial(self._drop_built, weights)
 
     def _drop_built(self, weights):
         """Drop the Keras model of these weights, which the models of all precisions share."""
@@ -215,6 +207,11 @@ class LoadedModels(ByteStore):
         """The names of the models in memory, the one that was used longest ago first."""
         with self._lock:
             return [name for name, _ in cast("list[tuple[str, str]]", list(self._entries))]
+
+
+def _used_before(until, parts):
+    """The (when it was used, callable () that drops it) with a time, not None, before ``until``."""
+    return [(used_at, drop) for used_at, drop in parts if used_at is not None and used_at < until]
 
 
 def expected_bytes(config: BertConfig | None) -> int:

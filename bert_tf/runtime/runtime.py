@@ -243,13 +243,7 @@ def fast_precision() -> str:
 
     Of the precisions that keep 99% of the first predictions it is the fastest (docs/explanation/inference.md).
     """
-    if _has_gpu():
-        return "float32"
-    try:
-        from bert_tf.runtime.openvino_engine import computed_in
-    except ImportError:
-        return "float32"
-    return computed_in("bfloat16")
+    return _computed_by_openvino("bfloat16") or "float32"
 
 
 def actual_precision(precision: str) -> str:
@@ -261,12 +255,17 @@ def actual_precision(precision: str) -> str:
     Returns:
         str. "float32" if OpenVINO would be used and the processor cannot compute in `precision`; else `precision`.
     """
-    if precision == "float32" or _has_gpu():
-        return precision
+    return precision if precision == "float32" else _computed_by_openvino(precision) or precision
+
+
+def _computed_by_openvino(precision):
+    """The precision in which OpenVINO computes; None where another engine is used."""
+    if _has_gpu():
+        return None
     try:
         from bert_tf.runtime.openvino_engine import computed_in
     except ImportError:
-        return precision
+        return None
     return computed_in(precision)
 
 

@@ -205,10 +205,8 @@ def _two_models(installed, *models):
 
 
 def _footer(shared, trace):
-    from bert_tf.runtime.runtime import actual_precision
-
     facts = (
-        f"{title(shared.name)}, {actual_precision(state.view().precision)}",
+        inputs.model_and_precision(shared),
         count(trace.length, "token"),
         milliseconds(trace.seconds),
     )

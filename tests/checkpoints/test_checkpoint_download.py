@@ -109,9 +109,7 @@ def test_one_cut_is_mended_within_the_download(served, tmp_path, tiny_folder):
 
 
 def test_a_download_given_up_is_resumed_by_the_next(served, tmp_path, tiny_folder):
-    served.cut_after = [20_000] + [0] * 5
-    with pytest.raises(DownloadError, match="the next try resumes it"):
-        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    _cut_in_the_middle(served, tmp_path)
     assert not (tmp_path / MODEL.name).exists()
     small = sum(len(served.files[MODEL.repo, name]) for name in ("config.json", "vocab.txt"))
     assert (
@@ -146,10 +144,15 @@ def _answer_weights(hub, monkeypatch, status, data):
     monkeypatch.setattr(hub, "answer", answer)
 
 
-def test_a_login_page_in_place_of_the_weights_spoils_no_part(served, tmp_path, tiny_folder, monkeypatch):
+def _cut_in_the_middle(served, folder):
+    """A download that stores a part of the weights."""
     served.cut_after = [20_000] + [0] * 5
     with pytest.raises(DownloadError, match="the next try resumes it"):
-        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+        download(NAME, endpoint=served.endpoint, folder=folder)
+
+
+def test_a_login_page_in_place_of_the_weights_spoils_no_part(served, tmp_path, tiny_folder, monkeypatch):
+    _cut_in_the_middle(served, tmp_path)
     with monkeypatch.context() as patch:
         _answer_weights(served, patch, 200, b"<html>Log in to the hotel's network</html>")
         with pytest.raises(DownloadError, match="another size than it declares. The downloaded part is kept"):
@@ -161,9 +164,7 @@ def test_a_login_page_in_place_of_the_weights_spoils_no_part(served, tmp_path, t
 
 
 def test_a_hub_that_sends_the_whole_file_again_is_counted_once(served, tmp_path, tiny_folder, monkeypatch):
-    served.cut_after = [20_000] + [0] * 5
-    with pytest.raises(DownloadError, match="the next try resumes it"):
-        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    _cut_in_the_middle(served, tmp_path)
     _answer_weights(served, monkeypatch, 200, served.files[MODEL.repo, "model.safetensors"])
     seen = []
     folder = download(NAME, lambda *counts: seen.append(counts), endpoint=served.endpoint, folder=tmp_path)
@@ -172,9 +173,7 @@ def test_a_hub_that_sends_the_whole_file_again_is_counted_once(served, tmp_path,
 
 
 def test_a_part_that_the_hub_does_not_continue_is_given_up(served, tmp_path, monkeypatch):
-    served.cut_after = [20_000] + [0] * 5
-    with pytest.raises(DownloadError, match="the next try resumes it"):
-        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    _cut_in_the_middle(served, tmp_path)
     with monkeypatch.context() as patch:
         _answer_weights(served, patch, 416, b"")
         with pytest.raises(DownloadError, match="the hub answered 416. Try again later"):

@@ -10,7 +10,7 @@ from ui.elements.mask_chips import token_positions
 from ui.session import state
 from ui.session.trace_store import attention_trace
 from ui.widgets import export, inputs
-from ui.widgets.formatting import count, milliseconds, title
+from ui.widgets.formatting import count, milliseconds
 
 LARGEST = 128  # tokens a side up to which every one is shown
 WINDOW = 64  # tokens a side of the detail of a longer text
@@ -181,10 +181,7 @@ def saved_page(trace, heads, selection, threshold=0.0, colours=("",), models="",
 
 def footer(shared, trace):
     """What was read and in which precision, and how long it took."""
-    from bert_tf.runtime.runtime import actual_precision
-
-    precision = actual_precision(state.view().precision)
-    read = f"{title(shared.name)}, {precision} · {count(trace.length, 'token')}"
+    read = f"{inputs.model_and_precision(shared)} · {count(trace.length, 'token')}"
     st.caption(f"{read} · {milliseconds(trace.seconds)}")
 
 

@@ -266,6 +266,13 @@ def token_window(length, most, setting, key):
     return range(first - 1, first - 1 + most)
 
 
+def model_and_precision(shared):
+    """The model and the precision in which it computed, "BERT Base, float32"."""
+    from bert_tf.runtime.runtime import actual_precision
+
+    return f"{title(shared.name)}, {actual_precision(state.view().precision)}"
+
+
 def heading(text):
     """Draw a heading; return a container for widgets at its right."""
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
