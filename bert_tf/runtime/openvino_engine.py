@@ -5,6 +5,7 @@ B batch, T tokens, P predicted positions.
 
 import contextlib
 import functools
+import logging
 import math
 import os
 import sys
@@ -22,6 +23,8 @@ from bert_tf.runtime.compiled_graphs import CompiledGraphs
 from bert_tf.runtime.graphs.bert import FLAGS, VECTORS, build, build_mlm_head, build_mlm_reading
 from bert_tf.runtime.graphs.eight_bits import group_size
 from bert_tf.runtime.weights import RunnableModel
+
+_log = logging.getLogger(__name__)
 
 # In int8 this is the precision of what is not computed in eight bits.
 _HINTS = {"float32": "f32", "bfloat16": "bf16", "int8": "bf16"}
@@ -102,6 +105,13 @@ def computed_in(precision: str) -> str:
     return "float32" if np.abs(result - exact).max() < 1e-4 * np.abs(exact).max() else precision
 
 
+@functools.cache
+def _note_float32(precision):
+    """Say once in this process that the processor computes in float32 where another precision is chosen."""
+    if computed_in(precision) != precision:
+        _log.warning("The processor here cannot compute in %s; it computes in float32.", precision)
+
+
 class OpenVINOEngine:
     """Runs the graph of a model in OpenVINO. Calls from several threads wait for each other: each uses all cores.
 
@@ -125,6 +135,7 @@ class OpenVINOEngine:
         shares_cores: bool | Callable[[], bool] = False,
         room: Callable[[int], contextlib.AbstractContextManager] = contextlib.nullcontext,
     ) -> None:
+        _note_float32(precision)
         self._shares_cores = shares_cores if callable(shares_cores) else lambda: shares_cores
         # The head is seldom computed at more than a few positions.
         self._one_thread = {_ONE_THREAD, _MLM_HEAD} if shares_cores else {_ONE_THREAD}

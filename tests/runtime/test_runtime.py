@@ -103,6 +103,17 @@ def test_the_fast_precision_is_one_that_the_machine_computes_in(monkeypatch, can
     openvino_engine.computed_in.cache_clear()
 
 
+@pytest.mark.parametrize("actual, says", [("float32", True), ("bfloat16", False)])
+def test_a_precision_that_the_processor_lacks_is_noted_once(model, monkeypatch, caplog, actual, says):
+    monkeypatch.setattr(openvino_engine, "computed_in", lambda precision: actual)
+    openvino_engine._note_float32.cache_clear()
+    for _ in range(2):
+        openvino_engine.OpenVINOEngine(model, "bfloat16")
+    openvino_engine._note_float32.cache_clear()
+    expected = ["The processor here cannot compute in bfloat16; it computes in float32."] if says else []
+    assert caplog.messages == expected
+
+
 def test_whether_other_work_waits_is_asked_at_every_pass(model):
     waits = []
     runtime = Runtime(model, engine="openvino", shares_cores=lambda: bool(waits))
