@@ -78,22 +78,23 @@ LESSONS = (
             ),
             Step(
                 "Take the right side away",
-                "What is left if the words after the mask are cut? Watch the first predictions change.",
+                "What is left if the words after the mask are cut? Compare “The full text” with “Only the words "
+                "before”.",
                 "counterfactuals",
                 _RIVER,
                 masks="a4",
-                settings=(("kind", "less"),),
             ),
             Step(
                 "Models that read one side only",
-                "These small models learnt from the same text. One reads only the left side, one both.",
+                "Three small models learnt from the same text: one reads the left side alone, one each side by itself, "
+                "one both together.",
                 "directionality",
                 "The bridge is on the bank of the river.",
                 masks="a1",
             ),
             Step(
                 "Now you",
-                "Cut the sentence after the mask yourself: only its beginning is left, and a full stop.",
+                "Here the sentence is cut after the mask: only its beginning is left, and a full stop.",
                 "predict",
                 "They sat on the bank.",
                 masks="a4",
@@ -135,14 +136,14 @@ LESSONS = (
             ),
             Step(
                 "Heads have habits",
-                "Here each head is a point: heads with similar attention lie together.",
+                "On the plane each head is a point: heads with similar attention lie together.",
                 "head_profiles",
                 FIRST.a,
                 FIRST.b,
             ),
             Step(
                 "Now you",
-                "Open the first head of the first layer, and press the first token, [CLS] or its like.",
+                "The first head of the first layer is open. Press the first token, [CLS] or its like.",
                 "all_heads",
                 _CITY,
             ),
@@ -166,14 +167,15 @@ LESSONS = (
             ),
             Step(
                 "Frequent words first",
-                "Move on a little. The model first learns which words are frequent, whatever stands around them.",
+                "Move the slider to a snapshot a little after the first. The model first learns which words are "
+                "frequent, whatever stands around them.",
                 "time_lapse",
                 _BORN,
                 masks="a2",
             ),
             Step(
                 "Then phrases",
-                "Play to the end. When does the right word come first, and does it stay there?",
+                "Press Play. When does the right word come first, and does it stay there?",
                 "time_lapse",
                 "The team won the game.",
                 masks="a2",
@@ -188,7 +190,7 @@ LESSONS = (
         ),
         "Which word does the loaded model think likeliest at [MASK]?",
         "predicted",
-        "A model passes from frequent words to phrases to meanings, and from one text to another at a different speed.",
+        "A model learns frequent words first, then phrases, then meanings. How fast depends on the text.",
     ),
     GuidedLesson(
         "sizes",
@@ -222,7 +224,8 @@ LESSONS = (
         ),
         "Which word does the second model think likeliest at [MASK]?",
         "predicted_by_other",
-        "Whether the larger one is right more often is a question for many sentences. Agreement and Dataset count.",
+        "Whether the larger one is right more often, only many sentences show: Dataset counts how often a model is "
+        "right, Agreement how often the two agree.",
     ),
     GuidedLesson(
         "explanation",
