@@ -30,7 +30,7 @@ TERMS = (
     Term(
         "Add & norm",
         ("residual connection", "residual stream"),
-        "What a block computes is added to its input, and the sum is normalised. So nothing is lost on the way.",
+        "A block's output is added to its input and the sum normalised. So it changes a vector and never replaces it.",
         "architecture",
     ),
     Term(
@@ -42,7 +42,7 @@ TERMS = (
     Term(
         "Attention rollout",
         ("rollout",),
-        "The attention of all layers multiplied together: an estimate of how much of each token reaches the last one.",
+        "The attention of all layers multiplied together: it estimates how much of each token reaches the last layer.",
         "attention_methods",
     ),
     Term(
@@ -54,7 +54,7 @@ TERMS = (
     Term(
         "Bidirectional",
         ("bidirectionally",),
-        "Reading the words before and after a place. BERT is bidirectional; a left-to-right model is not.",
+        "Reading the words before and after a position. BERT is bidirectional; a left-to-right model is not.",
         "directionality",
     ),
     Term(
@@ -75,7 +75,12 @@ TERMS = (
         "A measure of how alike two sets of vectors are, from 0 to 1, whatever their rotation and scale.",
         "layer_similarity",
     ),
-    Term("CLS token", ("[CLS]",), "The first token of every input. Its last vector stands for the whole.", "predict"),
+    Term(
+        "CLS token",
+        ("[CLS]",),
+        "The first token of every input. Its last vector stands for the whole input.",
+        "predict",
+    ),
     Term(
         "Concept activation vector",
         ("TCAV", "CAV"),
@@ -85,7 +90,7 @@ TERMS = (
     Term(
         "Contextual embedding",
         ("contextual embeddings",),
-        "A token's vector after the layers. It depends on the neighbours, so bank differs by river and by money.",
+        "A token's vector after the layers. It depends on the neighbours: bank has another by river than by money.",
         "word_senses",
     ),
     Term(
@@ -212,7 +217,7 @@ TERMS = (
     Term(
         "Logit lens",
         ("lens",),
-        "Asking the last head for its words at an earlier layer: what the model would say if it stopped there.",
+        "The head for masked words applied to an earlier layer: what the model would predict if it stopped there.",
         "logit_lens",
     ),
     Term(
@@ -272,7 +277,7 @@ TERMS = (
     Term(
         "Position embedding",
         ("position embeddings",),
-        "The vector of a place in the input. Without it, the order of the words would be lost.",
+        "The vector of a position in the input. Without it, the order of the words would be lost.",
         "input_embeddings",
     ),
     Term(
@@ -308,7 +313,7 @@ TERMS = (
     Term(
         "Segment",
         ("segments", "segment embedding"),
-        "Whether a token belongs to text A or to text B. Each of the two has a vector that is added.",
+        "Whether a token belongs to text A or to text B. Each of the two has a vector that is added to its tokens.",
         "input_embeddings",
     ),
     Term(
