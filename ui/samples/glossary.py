@@ -30,7 +30,7 @@ TERMS = (
     Term(
         "Add & norm",
         ("residual connection", "residual stream"),
-        "A block's output is added to its input and the sum normalised. So it changes a vector and never replaces it.",
+        "A block's output is added to its input and the sum normalised. So a block changes a vector but replaces none.",
         "architecture",
     ),
     Term(
@@ -90,7 +90,7 @@ TERMS = (
     Term(
         "Contextual embedding",
         ("contextual embeddings",),
-        "A token's vector after the layers. It depends on the neighbours: bank has another by river than by money.",
+        "A token's vector after the layers. Its neighbours change it: bank by a river differs from bank with money.",
         "word_senses",
     ),
     Term(
