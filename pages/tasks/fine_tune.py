@@ -48,7 +48,7 @@ def page():
     _form()
     trainings = finetuning_jobs.names()
     own = finetuning_jobs.last_started()
-    training_controls.failure(own, finetuning_jobs.problem(own))
+    training_controls.failure(own, finetuning_jobs.problem(own), bool(own) and finetuning_jobs.has_model(own))
     if not trainings:
         return
     name = trainings[0]
@@ -60,7 +60,8 @@ def page():
             **state.bind_setting("fine_tune.run", "w_fine_tune_run", trainings[0], trainings),
         )
     runs.note_replaced(name, "_shown_fine_tuning")
-    live = finetuning_jobs.started(name).status in ("running", "ending")
+    training = finetuning_jobs.started(name)  # None if another visitor has just deleted it
+    live = training is not None and training.status in ("running", "ending")
     error_messages.fragment(_watch, run_every=_REFRESH if live else None)(name)
 
 
@@ -176,7 +177,7 @@ def _look(task, file_name, content, model, label_kind, expanded):
             )
         tables.show(summary.rows, hide_index=True, key="w_fine_tune_rows")
         if summary.examples > len(summary.rows):
-            st.caption(f"The first {len(summary.rows)} examples.")
+            st.caption(f"{len(summary.rows)} of the examples to learn from.")
 
 
 def _top_only(model):
@@ -200,7 +201,7 @@ def _watch(name):
         state.rerun()  # Another visitor has deleted it.
         return
     status = training.status
-    if status == "failed":
+    if status == "failed" and not finetuning_jobs.has_model(name):
         state.rerun()  # The whole page says why to the visitor who started it, and lists it no longer.
         return
     if status not in ("running", "ending") and st.session_state.get("_fine_tune_live") == name:
@@ -209,7 +210,13 @@ def _watch(name):
         model_store.catalogue.clear()
         state.rerun()
     st.session_state["_fine_tune_live"] = name if status in ("running", "ending") else None
-    status_text = {"running": "Training …", "ending": "Saving …", "stopped": "Stopped.", "done": "Done."}
+    status_text = {
+        "running": "Training …",
+        "ending": "Saving …",
+        "stopped": "Stopped.",
+        "failed": "Failed.",
+        "done": "Done.",
+    }
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{status_text[status]}**", width="content")
         st.markdown(escape_markdown(name), width="content")
@@ -235,7 +242,7 @@ def _watch(name):
             st.caption("Another visitor has started it.", width="content")
         elif ended:
             training_controls.delete_button("w_fine_tune_delete", "model", lambda: _delete(name))
-    if status == "stopped":
+    if status in ("stopped", "failed"):
         st.caption(
             "The best model of the evaluations until then was saved."
             if finetuning_jobs.has_model(name)

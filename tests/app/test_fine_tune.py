@@ -332,19 +332,25 @@ def test_words_and_endings_are_learnt(task, file_name, content, own_home, in_thi
 def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
     from ui.session import finetuning_jobs
 
-    cut, done = "own-tag-0101-2359-b", "own-classify-0102-0001-a"
-    for name in (cut, done):
+    cut, done, unmeasured = "own-tag-0101-2359-b", "own-classify-0102-0001-a", "own-tag-0101-2358-c"
+    for name in (cut, done, unmeasured):
         run = own_home / name / "run"
         run.mkdir(parents=True)
         (own_home / name / "task-input.csv").write_text("text,label")
         (run / "settings.json").write_text(
             json.dumps({"updates": 30, "task": {"task": "classify", "metric": "accuracy"}})
         )
-        last = {"step": 30 if name == done else 10, "loss": 1.0, "seconds_per_step": 0.1, "time": 1.0}
+        last = {"step": 10 if name == cut else 30, "loss": 1.0, "seconds_per_step": 0.1, "time": 1.0}
         (run / "metrics.jsonl").write_text(json.dumps(last))
+        rounds = [{"step": 10, "epoch": 1, "dev": {}, "best": True, "last": False}]
+        if name == done:
+            rounds.append({**rounds[0], "step": 30, "last": True})
+        (run / "rounds.json").write_text(json.dumps({"rounds": rounds}))
         os.utime(run / "settings.json", (1, 1))
-    assert finetuning_jobs.names() == [done, cut]
-    assert [finetuning_jobs.started(name).status for name in finetuning_jobs.names()] == ["done", "stopped"]
+    assert finetuning_jobs.names() == [done, cut, unmeasured]
+    statuses = [finetuning_jobs.started(name).status for name in finetuning_jobs.names()]
+    assert statuses == ["done", "stopped", "stopped"]
+    finetuning_jobs.remove(unmeasured)
     assert not list(own_home.glob("own-*/task-input.*"))
 
     app = open_app(page="fine_tune")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.page_reading import page_text
 from ui.session import finetuning_jobs, model_store, runs, state, training_jobs
 from ui.shell import processes as processes_module
 from ui.shell.processes import find_process, write_process
@@ -135,15 +136,62 @@ def test_a_start_on_a_full_disk_leaves_neither_folder_nor_process(home, begin, m
 def test_a_model_is_offered_and_its_file_deleted_when_its_training_has_ended(home):
     name = start_a_fine_tuning()
     shutil.copytree(home / "tiny-cased", home / name, dirs_exist_ok=True)  # the best model so far
+    checkpoints = home / name / "run" / "checkpoints"
+    (checkpoints / "step-1").mkdir(parents=True)
 
     def offered():
         model_store.catalogue.clear()
         return name in {info.name for info in model_store.installed()}
 
     assert finetuning_jobs.names() == [name] and not offered() and (home / name / "task-input.csv").exists()
+    assert checkpoints.exists()
     finetuning_jobs.started(name).end("stop")
     until(name, "stopped", of=finetuning_jobs)
     assert finetuning_jobs.names() == [name] and offered() and not (home / name / "task-input.csv").exists()
+    assert not checkpoints.exists()
+
+
+def test_a_fine_tuning_that_fails_after_it_has_saved_a_model_is_kept(home, open_app):
+    app = open_app(page="fine_tune")
+    name = start_a_fine_tuning()
+    shutil.copytree(home / "tiny-cased", home / name, dirs_exist_ok=True)
+    training = finetuning_jobs.started(name)
+    training._process.kill()
+    until(name, "failed", of=finetuning_jobs)
+    assert not finetuning_jobs.has_model(name)  # it was cut while its model was written
+    (home / name / "task.json").write_text(json.dumps({"task": "classify", "labels": ["0", "1"], "metric": "accuracy"}))
+    assert finetuning_jobs.has_model(name) and finetuning_jobs.names() == [name]
+    app.run()
+    assert not app.exception and "**Failed.**" in page_text(app)
+    assert app.button(key="w_fine_tune_try") and "The best model of the evaluations" in page_text(app)
+    (home / name / "task.json").unlink()
+    assert finetuning_jobs.names() == [] and not (home / name).exists()
+
+
+def test_a_fine_tuning_that_another_visitor_deletes_at_this_moment_is_no_error(open_app, monkeypatch):
+    name = start_a_fine_tuning()
+    monkeypatch.setattr(finetuning_jobs, "names", lambda: [name])
+    monkeypatch.setattr(finetuning_jobs, "started", lambda name: None)
+    monkeypatch.setattr(state, "rerun", lambda: None)  # it would draw the page without the training
+    assert not open_app(page="fine_tune").exception
+
+
+@pytest.mark.parametrize(
+    "end, status, problem",
+    [
+        ('echo "bert_tf: The checkpoint was not written: the disk is full."; exit 2', "failed", "the disk is full"),
+        ("exit 0", "done", None),
+        ("exit 130", "paused", None),
+    ],
+)
+def test_a_training_that_cannot_pause_says_why(home, tmp_path, end, status, problem):
+    (tmp_path / "training").write_text(f"#!/bin/sh\ntrap '{end}' TERM\nwhile :; do sleep 0.05; done\n")
+    name = start()
+    time.sleep(0.3)  # the shell must have set its trap
+    training = training_jobs.started(name)
+    training.end("pause")
+    until(name, status)
+    assert problem in training.problem if problem else training.problem is None
 
 
 def test_a_visitor_who_opens_the_page_during_a_start_does_not_delete_its_file(home, monkeypatch):

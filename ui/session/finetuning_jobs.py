@@ -5,12 +5,14 @@ import dataclasses
 import json
 import pathlib
 import re
+import shutil
 import tempfile
 import unicodedata
 
 from bert_tf.checkpoints import find, models_dir
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.finetuning.learning_record import read_rounds
+from bert_tf.finetuning.task_settings import FILE as SETTINGS
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.training.run_folder import METRICS, RunError, read_records, read_run
 from ui import ownership
@@ -91,7 +93,7 @@ LABEL_KINDS = {
     "Multi-label": ("--multi-label", "Each text has any number of labels, separated by |, or none."),
     "Regression": ("--regression", "Each text has a number, such as 3.5."),
 }
-_FIRST_ROWS = 5
+_ROWS_SHOWN = 5
 #: Characters of the visitor's name for a model.
 LONGEST_NAME = 30
 _FILE = "task-input"
@@ -124,25 +126,26 @@ def _status_in_files(name):
 
 
 def _is_done(name):
-    last = records(name)[0][-1:]
-    return bool(last) and last[0]["step"] == total_updates(name)
+    rounds = records(name)[1]  # each is written after its evaluation and its model
+    return bool(rounds) and rounds[-1].get("last", False)
 
 
 def names():
-    """The names of the fine-tunings that were started from the page, the newest first; no failed ones.
+    """The names of the fine-tunings that were started from the page, the newest first; no failed ones without a model.
 
-    The visitors' files of those that have ended are deleted.
+    What only the training needed is deleted of those that have ended.
     """
     _discard_failed()
     trainings = {path.name: started(path.name) for path in folders_started_here(models_dir())}
     for name, training in trainings.items():
         if training and training.status not in ("running", "ending"):
             _delete_input(name)
+            shutil.rmtree(models_dir() / name / "run" / "checkpoints", ignore_errors=True)  # nothing resumes it
     return [name for name, training in trainings.items() if training]
 
 
 def _discard_failed():
-    discard_failed_trainings(_started())
+    discard_failed_trainings(_started(), lambda folder: has_model(folder.name))
 
 
 def problem(name):
@@ -162,7 +165,7 @@ class FileSummary:
     Attributes:
         examples: number of examples. held_out: number of them that only evaluate.
         labels: dict label -> number of its examples, or of its words; empty if the answers are no labels.
-        rows: the first examples, a list of dicts from columns to texts.
+        rows: some of the examples to learn from, a list of dicts from columns to texts.
     """
 
     examples: int
@@ -203,7 +206,7 @@ def examine(task, file_name, content, model, label_kind=None):
     examples = [*train, *dev]
     # The labels of text classification are those of the examples, except numbers; of the other tasks only tags.
     labels = collections.Counter(label for example in examples for label in finetune.task_type(task).labels(example))
-    rows = [_ROWS[task](example) for example in examples[:_FIRST_ROWS]]
+    rows = [_ROWS[task](example) for example in train[:_ROWS_SHOWN]]
     return FileSummary(len(examples), len(dev), dict(labels.most_common()), rows)
 
 
@@ -366,7 +369,8 @@ def _check_number():
 def has_model(name):
     """Whether a training has saved a model, which it also does before it is stopped: the best of those evaluated."""
     try:
-        return read_settings(models_dir() / name) is not None
+        # Its file is written last: without one `read_settings` would take the settings of a cut model from its config.
+        return (models_dir() / name / SETTINGS).is_file() and read_settings(models_dir() / name) is not None
     except (ValueError, OSError):
         return False
 

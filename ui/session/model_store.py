@@ -30,8 +30,9 @@ _NO_TENSORFLOW = (
     "the explorer on a machine of your own."
 )
 # Seconds to wait at most for room where others use the models that take it: longer for that of a Keras model, which is
-# several times as large as a compiled graph. Another background job may take minutes.
-_PATIENCE, _KERAS_PATIENCE = 10.0, 300.0
+# several times as large as a compiled graph. Only background jobs build one: they can be stopped, and the job that they
+# wait for may take many minutes.
+_PATIENCE, _KERAS_PATIENCE = 10.0, 1800.0
 _TENSORFLOW_BYTES = 600_000_000  # that the import of TensorFlow takes; none of it is given back
 _DROPS_OF_KERNELS = 16  # after so many drops of models TensorFlow's kernels are dropped too
 _WARM_WORDS = (10, 24)  # after a model is loaded, texts of these lengths are read once in the background

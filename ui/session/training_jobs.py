@@ -35,6 +35,7 @@ _WINDOWS_FLAGS = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0) | getattr
 )
 _BATCH, _LENGTH = 16, 64
 _STOPPED = 143  # exit code after a signal; the same as `training.loop.STOPPED`, whose import would load TensorFlow
+_ERRORS = (1, 2)  # exit codes of a command that has written an error message
 _PATIENCE = 300.0  # seconds in which a process that was asked to end saves its last step; then it is killed
 _DRAWS = 5  # the number of times that the sequences of a text are counted, as their number is partly random
 _TEXT = "text.txt"
@@ -79,15 +80,13 @@ class Training:
                 return "running" if self._wish == "run" else "ending"
             if self._wish == "run" and code == "unknown":
                 return self._read_status()
-            if self._wish != "run":
-                return {"pause": "paused", "stop": "stopped"}[self._wish]
-            if code == _STOPPED:
-                return "stopped"
-            if code:
-                # Read once: the files of a failed training may be deleted.
-                self.problem = self.problem or (self._last_line() if code > 0 else _killed(-code))
-                return "failed"
-            return "done"
+            if code == 0:  # also if it ended by itself just before it was asked to
+                return "done"
+            if code == _STOPPED or (self._wish != "run" and code not in _ERRORS):
+                return "paused" if self._wish == "pause" else "stopped"
+            # Read once: the files of a failed training may be deleted.
+            self.problem = self.problem or (self._last_line() if code > 0 else _killed(-code))
+            return "failed"
 
     def go_on(self):
         """Start the training, or resume it after a pause."""
