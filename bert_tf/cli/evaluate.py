@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.inference.bert import load
     from bert_tf.pretraining.data.documents import find_files
     from bert_tf.pretraining.evaluate import evaluate_mlm
+    from bert_tf.resources.remote import original_path
 
     if args.html and not args.by_position:
         raise ValueError("--html draws the accuracy at each place: give --by-position too.")
@@ -134,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
             file.write(figure_page(accuracy_by_position(reports), f"{bert.name}: masked words by position"))
     if args.json:
         figures = reports[0] if len(reports) == 1 else {"lengths": reports}
-        print(json.dumps({"model": bert.name, "text": args.text, **figures}))
+        print(json.dumps({"model": bert.name, "text": original_path(args.text), **figures}))
         return 0
     print("\n".join([bert.name, *_lines(reports)]))
     return 0

@@ -15,6 +15,7 @@ from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.task_settings import score_text, undefined_note
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
+from bert_tf.resources.remote import original_path
 
 if TYPE_CHECKING:
     from bert_tf.finetuning.task_settings import TaskSettings
@@ -82,13 +83,14 @@ def run_task(args: argparse.Namespace) -> int:
         write_findings(args.report, metrics, task.findings(examples, predictions, model.settings))
     if args.json:
         known = {name: None if isinstance(value, float) and isnan(value) else value for name, value in scores.items()}
-        print(json.dumps({"model": args.model, "data": args.data, "examples": len(examples), **known}))
+        read = {"model": original_path(args.model), "data": original_path(args.data)}
+        print(json.dumps({**read, "examples": len(examples), **known}))
     else:
         rows = [
             ("examples", f"{len(examples):,}"),
             *((name, score_text(value)) for name, value in scores.items()),
         ]
-        print("\n".join([str(args.model), *table(rows, "<>")]))
+        print("\n".join([original_path(args.model), *table(rows, "<>")]))
     if note := undefined_note(scores):
         print(note, file=sys.stderr)
     return 0

@@ -217,7 +217,8 @@ def _examples(task, args):
                 f"The labels of {args.train} are numbers, each a class of its own: --regression learns them."
             )
         raise TooFewExamples(
-            f"{args.train} has too few different inputs for a --dev-share of {args.dev_share}; give a --dev file."
+            f"{args.train} has too few different {task.split_by} for a --dev-share of {args.dev_share}; "
+            "give a --dev file."
         )
     return train, dev
 

@@ -250,6 +250,11 @@ class _Run:
         if dev:
             self.task_type.check_metric(self.settings, dev)
         if how.stores_delta:
+            if (bucket := original_path(self.start)) != str(self.start):
+                raise TaskError(
+                    f"--delta and --lora need the model at a place that stays, and {bucket} lies in a bucket: copy it "
+                    "to a local folder, or leave them out."
+                )
             if how.add_tokens:
                 raise TaskError(
                     "--add-tokens makes larger tables than the base model has; leave --delta and --lora out."
@@ -398,11 +403,15 @@ class _Run:
                 )
             if self.trainer.stopped and step < self.total:
                 return self._result(rounds, False, step)
-            rounds.append(self._evaluate(end, rounds))
-            if self.trainer.chief:
-                write_json(self.folder / "rounds.json", {"rounds": rounds})
+            # A model that is half written, or an evaluation of minutes, is not given up.
+            with self.trainer.noting_signals():
+                rounds.append(self._evaluate(end, rounds))
+                if self.trainer.chief:
+                    write_json(self.folder / "rounds.json", {"rounds": rounds})
             if rounds[-1]["last"]:
                 break
+            if self.trainer.stopped:
+                return self._result(rounds, False, step)
         if self.trainer.chief:
             shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
         return self._result(rounds, True, step)

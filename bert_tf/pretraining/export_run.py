@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,8 @@ def read_checkpoint(folder: str | Path, step: int) -> tuple[BertConfig, BaseToke
     frozen = run.settings.get("freeze_layers") or 0
     if frozen:
         # A checkpoint holds only the trained variables.
-        initialize(model, _source_model(folder, run.settings))
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+            initialize(model, _source_model(folder, run.settings, Path(place)))
         freeze(model, frozen)
     # The checkpoint holds the variables of the whole trained network, in the network's order.
     trained = ReplacedTokenDetection().network(model, make_generator(model, share)) if learning else model
@@ -104,21 +106,25 @@ def read_checkpoint(folder: str | Path, step: int) -> tuple[BertConfig, BaseToke
     return config, tokenizer, model
 
 
-def _source_model(folder, settings):
-    """The `BertModel` that the frozen layers of a run come from."""
+def _source_model(folder, settings, place):
+    """The `BertModel` that the frozen layers of a run come from; one in a bucket is fetched into the folder `place`."""
     from bert_tf import checkpoints
     from bert_tf.checkpoints.added_words import with_words
     from bert_tf.checkpoints.reading import read_stored
     from bert_tf.pretraining.objectives.distillation import build_student
+    from bert_tf.resources.remote import fetch, is_remote
+
+    def found(name):
+        return fetch(name, place) if is_remote(name) else checkpoints.find(name)
 
     if settings.get("init"):
-        source = read_stored(checkpoints.find(settings["init"]))
+        source = read_stored(found(settings["init"]))
         return (with_words(*source, settings["add_tokens"]) if settings.get("add_tokens") else source)[2].model
     if settings.get("student_layers"):
         # Earlier versions wrote "bert" if no model type was requested.
         model_type = settings.get("model_type") if settings.get("model_type") != "bert" else None
         return build_student(
-            checkpoints.read(checkpoints.find(settings["teacher"]))[2],
+            checkpoints.read(found(settings["teacher"]))[2],
             settings["student_layers"],
             model_type=model_type,
         )

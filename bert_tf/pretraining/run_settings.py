@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bert_tf.config import BertConfig
 from bert_tf.pretraining.initialization import model_type_of
+from bert_tf.resources.remote import original_path
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -77,13 +78,14 @@ def check_run(
             f"{output} holds a run that learnt sentence order in the next-sentence head, as earlier "
             "versions did; `export` reads it, a new run needs another --output."
         )
+    given = _given(args)
     drawn = settings.get("size") and settings.get("freeze_layers")
     for name in (*_FIXED, *(_FIXED_IF_DRAWN if drawn else ())):
         # An option that is missing did not exist yet when the run started.
-        if name in settings and not _same(*_explicit(name, settings, vars(args))):
+        if name in settings and not _same(*_explicit(name, settings, given)):
             raise ValueError(
                 f"{output} holds a run with another --{name.replace('_', '-')} ({settings[name]}, not "
-                f"{getattr(args, name)}); give another --output, or the value that the run was started with."
+                f"{given[name]}); give another --output, or the value that the run was started with."
             )
     keys = (
         # Earlier versions saved no signature of the tokenizer.
@@ -113,6 +115,17 @@ def check_embeddings(output: Path, config: BertConfig) -> None:
             f"{output} holds a run of a model whose embeddings have {before} numbers (now "
             f"{config.embedding_width}); give --embedding-size {before}, or another --output."
         )
+
+
+def _given(args):
+    """The options as the user gave them: what lies in a bucket has another local copy in each run."""
+
+    def original(value):
+        if isinstance(value, list):
+            return [original(one) for one in value]
+        return original_path(value) if isinstance(value, str) else value
+
+    return {name: original(value) for name, value in vars(args).items()}
 
 
 def _explicit(name, *options):
@@ -170,7 +183,9 @@ def record_settings(
 
     (output / "architecture").mkdir(parents=True, exist_ok=True)
     settings = {
-        key: value for key, value in vars(args).items() if isinstance(value, (str, int, float, bool, list, type(None)))
+        key: value
+        for key, value in _given(args).items()
+        if isinstance(value, (str, int, float, bool, list, type(None)))
     }
     write_json(output / "settings.json", {"settings": settings, "corpus": corpus.manifest, "heads": sorted(heads)})
     write_json(output / "architecture" / "config.json", config.to_hf_dict())

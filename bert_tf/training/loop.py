@@ -5,6 +5,7 @@ Shapes: B sequences of an update over all devices, T tokens, P predicted positio
 
 from __future__ import annotations
 
+import contextlib
 import math
 import signal
 import sys
@@ -21,7 +22,7 @@ from bert_tf.training.random_state import RandomStates
 from bert_tf.training.step import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     import keras
     import tensorflow as tf
@@ -87,7 +88,7 @@ class Trainer:
         self._flops_of, self._peak = flops_of or (lambda batch: 0.0), peak
         self.position = None  # of the data, after the last update
         self._stop = False
-        self.stopped = False  # whether a signal ended the last `train`
+        self.stopped = False  # whether a signal came in the last `train` or `noting_signals`
 
     def _all_variables(self):
         return [*self.variables, *self.optimizer.variables]
@@ -180,6 +181,14 @@ class Trainer:
             # A signal may have come while the last update was saved.
             self.stopped = self.stopped or self._asked_to_stop()
         return step
+
+    @contextlib.contextmanager
+    def noting_signals(self) -> Iterator[None]:
+        """A block of work between two calls of `train` that a signal does not cut; afterwards `stopped` tells of it."""
+        with _stop_on_signals(self):
+            yield
+            asked = self._asked_to_stop()  # by each machine, also by one that knows already
+            self.stopped = self.stopped or asked
 
     def _take(self, snapshots, step):
         if snapshots and self.chief:

@@ -445,7 +445,7 @@ def test_where_one_epoch_is_allowed_none_is_chosen(open_app, own_home):
         ("films.csv", b" \n", "films.csv is empty"),
         ("films.csv", b"text,label\n", "films.csv holds no example"),
         ("films.csv", b"text,label\na,good\nb,good\nc,good\nd,good\ne,good\n", "films.csv holds only the label 'good'"),
-        ("films.csv", b"text,label\na,good\nb,bad\n", "films.csv has too few different examples"),
+        ("films.csv", b"text,label\na,good\nb,bad\n", "films.csv has too few different inputs"),
         ("films.csv", b"a,b\n1,2\n", "films.csv: no column with the text was found"),
         ("films.csv", b'text,label\na,good\n"b,bad\n', "films.csv line 3: not CSV"),
         ("films.exe", b"x", "films.exe ends in .exe; this task reads .csv, .tsv, .jsonl"),

@@ -547,6 +547,25 @@ def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path,
     assert whole.rounds == done.rounds
 
 
+@pytest.mark.usefixtures("few_updates")
+def test_a_stop_during_an_evaluation_waits_for_its_model(start_folder, tmp_path, monkeypatch):
+    from bert_tf.finetuning.fit import _Run
+
+    scores = _Run._scores
+
+    def stopped(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return scores(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Run, "_scores", stopped)
+        done = run(start_folder, tmp_path / "a")
+    assert not done.finished and done.stopped and [one["step"] for one in done.rounds] == [2]
+    assert (tmp_path / "a" / "task.json").is_file()
+    done = run(start_folder, tmp_path / "a")
+    assert done.finished and done.rounds == run(start_folder, tmp_path / "b").rounds
+
+
 def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder_are_refused(
     start_folder, trained, tmp_path, monkeypatch, capsys
 ):

@@ -187,6 +187,8 @@ def test_no_passage_is_on_both_sides_of_a_split(tmp_path):
     train, dev = split_by_passage(questions, 0.1)
     assert len(train) == 54 and len(dev) == 6
     assert not {one.passage for one in train} & {one.passage for one in dev}
+    assert [len(part) for part in split_by_passage(questions[:6], 0.2)] == [3, 3]  # two passages
+    assert [len(part) for part in split_by_passage(questions[:3], 0.2)] == [3, 0]  # one
 
 
 @pytest.mark.parametrize(

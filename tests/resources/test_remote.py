@@ -8,6 +8,7 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from bert_tf.cli import main
 from bert_tf.cli.shared import answers
@@ -140,11 +141,13 @@ def test_a_training_goes_on_from_its_bucket(bucket, tiny_folder, tmp_path, monke
     for part in range(2):
         bucket.pipe_file(f"/text/{part}.txt", TEXT.encode())
         (tmp_path / f"{part}.txt").write_text(TEXT)
-    options = ["--init", str(tiny_folder), "--length", "32", "--batch-size", "4"]
+    bucket.put(str(tiny_folder), "/models/tiny", recursive=True)
+    options = ["--freeze-layers", "1", "--length", "32", "--batch-size", "4"]
     options += ["--steps", "6", "--save-every", "2", "--log-every", "1"]
     whole = ["pretrain", "--text", str(tmp_path / "0.txt"), str(tmp_path / "1.txt"), "--output", str(tmp_path / "run")]
-    assert main([*whole, *options]) == 0
+    assert main([*whole, *options, "--init", str(tiny_folder)]) == 0
     killed = ["pretrain", "--text", "memory://text/*.txt", "--output", "memory://runs/one", *options]
+    killed += ["--init", "memory://models/tiny"]
     send, count = Mirror.send, 0
 
     def send_and_die(mirror):
@@ -166,6 +169,36 @@ def test_a_training_goes_on_from_its_bucket(bucket, tiny_folder, tmp_path, monke
     np.testing.assert_allclose(*[[record["loss"] for record in records] for records in steps], rtol=1e-5)
     names = [{path.relative_to(run) for path in run.rglob("*.safetensors")} for run in (there, tmp_path / "run")]
     assert names[0] == names[1]
+    assert json.loads((there / "settings.json").read_text())["settings"]["init"] == "memory:///models/tiny"
+    exported = tmp_path / "exported"
+    assert main(["export", "memory://runs/one", str(exported)]) == 0  # its frozen layers are fetched again
+    np.testing.assert_array_equal(*(_first_matrix(folder) for folder in (exported, tiny_folder)))
+
+
+def _first_matrix(folder):
+    weights = load_file(folder / "model.safetensors")
+    return weights["bert.encoder.layer.0.attention.self.query.weight"]
+
+
+def test_low_rank_updates_of_a_model_in_a_bucket_are_refused_before_the_training(bucket, tiny_folder, tmp_path, capsys):
+    bucket.put(str(tiny_folder), "/models/start", recursive=True)
+    (tmp_path / "train.csv").write_text("text,label\nthe cat ran,a\nthe dog sat,b\n" * 4)
+    files = ["--train", str(tmp_path / "train.csv"), "--output", str(tmp_path / "new")]
+    for option in (["--lora", "2"], ["--delta"]):
+        assert main(["finetune", "classify", "--model", "memory://models/start", *files, *option]) == 2
+        assert "memory:///models/start lies in a bucket: copy it to a local folder" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_evaluation_names_what_lies_in_a_bucket_as_the_user_does(bucket, models, tmp_path, capsys):
+    for path in (models / "classes").iterdir():
+        bucket.pipe_file(f"/models/classes/{path.name}", path.read_bytes())
+    settings = json.loads((models / "classes" / "task.json").read_text())
+    bucket.pipe_file("/test.csv", f"text,label\nthe cat ran,{settings['labels'][0]}\n".encode())
+    urls = ["--model", "memory://models/classes", "--data", "memory://test.csv"]
+    assert main(["evaluate", "classify", *urls, "--json", "--quiet"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["model"], told["data"]) == ("memory:///models/classes", "memory:///test.csv")
 
 
 def test_the_marker_of_a_folder_is_sent_last_and_deleted_first(bucket, tmp_path, monkeypatch):

@@ -197,7 +197,8 @@ def examine(task, file_name, content, model, label_kind=None):
             train, dev, settings = finetune.checked_examples(finetune.parsed(list(map(str, arguments))))
         except finetune.TooFewExamples:
             raise ValueError(
-                f"{file_name} has too few different examples: a fifth of them is held out for evaluation."
+                f"{file_name} has too few different {finetune.task_type(task).split_by}: a fifth of them is held out "
+                "for evaluation."
             ) from None
         except ValueError as error:
             # An option of the command is of no use on the page.

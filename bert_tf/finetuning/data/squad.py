@@ -135,7 +135,7 @@ def split_by_passage(
 
     Args:
         questions: list of `Question`.
-        share: float. The approximate share of the passages in the second list.
+        share: float. The approximate share of the passages in the second list: at least one, if there are several.
         seed: int. The seed of the random choice.
 
     Returns: two lists of `Question`.
@@ -144,7 +144,8 @@ def split_by_passage(
 
     passages = list(dict.fromkeys(question.passage for question in questions))
     order = np.random.default_rng(seed).permutation(len(passages))
-    second = {passages[index] for index in order[: round(share * len(passages))]}
+    count = max(round(share * len(passages)), 1) if len(passages) > 1 else 0
+    second = {passages[index] for index in order[:count]}
     return (
         [question for question in questions if question.passage not in second],
         [question for question in questions if question.passage in second],

@@ -68,6 +68,7 @@ class QuestionAnswering(Task):
 
     task = "answer"
     length = 384  # as in Google's run_squad.py
+    split_by = "passages"
 
     def add_training_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

@@ -72,6 +72,7 @@ class Task:
         several: bool. Whether the token ids of an example are [C, t], C texts of t tokens that are read one by one.
         has_weights: bool. Whether the head has weights.
         length: int. The default number of tokens that an input is cut to.
+        split_by: str. What `split` never divides between training and dev set: equal inputs.
         sometimes: tuple of str. The keys that only some of the predictions have.
     """
 
@@ -79,6 +80,7 @@ class Task:
     several = False
     has_weights = True
     length = 128
+    split_by = "inputs"
     sometimes: tuple[str, ...] = ()
 
     def add_reading_arguments(self, parser: ArgumentParser) -> None:
