@@ -315,6 +315,11 @@ class BertConfig:
         groups = self.layer_groups
         return (0, *(count for count in range(1, len(groups)) if groups[count - 1] != groups[count]), len(groups))
 
+    def attention_window(self, layer: int) -> int | None:
+        """The width of the window of a layer with local attention, the layers from 0; None for any other layer."""
+        every = self.global_attn_every_n_layers
+        return self.local_attention if every is not None and layer % every else None
+
     @property
     def size_name(self) -> str | None:
         """The name of the architecture's size with these layers, widths and heads, or None."""

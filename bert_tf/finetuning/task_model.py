@@ -132,11 +132,10 @@ class TaskModel:
         check_batch_size(batch_size)
         done = 0
         for window in read_ahead_windows(inputs, batch_size):
-            results = self._examples(window, errors)
-            indices = [index for index, result in enumerate(results) if not isinstance(result, Exception)]
-            examples = [results[index] for index in indices]
-            if examples:
-                rows = self.task_type.encode(examples, self._tokenizer, self.settings)
+            results = [read_row(item, self._example, errors) for item in window]
+            indices, rows = self._encoded(results, errors)
+            if rows is not None:
+                examples = [results[index] for index in indices]
                 tokens_read = progress and functools.partial(_report_inputs, progress, done, len(window))
                 outputs = self.outputs(rows, batch_size, tokens_read)
                 predictions = self.task_type.decode(outputs, rows, examples, self.settings)
@@ -145,17 +144,34 @@ class TaskModel:
             done += len(window)
             yield from results
 
-    def _examples(self, inputs, errors):
-        """The example of each input, checked to be encodable, or the exception of a bad input."""
+    def _example(self, item):
+        """The example of an input."""
+        return self.task_type.example(item, self.settings)
 
-        def read(item):
-            example = self.task_type.example(item, self.settings)
-            if errors == "return":
-                # Only the tokenizer detects some errors (half a surrogate pair), and it refuses the whole window.
-                self.task_type.encode([example], self._tokenizer, self.settings)
+    def _encoded(self, results, errors):
+        """The indices of the examples among `results`, which holds examples and exceptions, and their rows or None.
+
+        With "return" for `errors`, an example that cannot be encoded is replaced by its exception in `results`.
+        """
+
+        def encode(examples):
+            return self.task_type.encode(examples, self._tokenizer, self.settings)
+
+        def checked(example):
+            encode([example])
             return example
 
-        return [read_row(item, read, errors) for item in inputs]
+        indices = [index for index, result in enumerate(results) if not isinstance(result, Exception)]
+        if not indices:
+            return indices, None
+        try:
+            return indices, encode([results[index] for index in indices])
+        except ValueError:
+            if errors == "raise":
+                raise
+        # Only the tokenizer detects some errors (half a surrogate pair), and it refuses the whole window.
+        results[:] = [read_row(result, checked, errors) for result in results]
+        return self._encoded(results, "raise")
 
     def outputs(
         self, rows: EncodedExamples, batch_size: int = 32, progress: Callable[[int, int], Any] | None = None

@@ -217,10 +217,10 @@ class ModernEncoderLayer(HookedLayer):
 
     @classmethod
     def settings_at(cls, config: Any, index: int) -> dict[str, Any]:
-        is_global = index % config.global_attn_every_n_layers == 0
+        window = config.attention_window(index)
         return {
-            "theta": config.global_rope_theta if is_global else config.local_rope_theta,
-            "window": None if is_global else config.local_attention,
+            "theta": config.global_rope_theta if window is None else config.local_rope_theta,
+            "window": window,
             "first": index == 0,
             "last": index == config.num_hidden_layers - 1,
         }

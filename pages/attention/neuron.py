@@ -106,10 +106,6 @@ def _vectors(shared, trace):
             key,
             lambda: tuple(vectors[cached_layers].copy() for vectors in shared.run(query_key_vectors, trace)),
         )
-        allowed = cached(
-            "neuron links",
-            (shared.name, view.precision, trace.length, view.layer),
-            lambda: shared.run(lambda bert: allowed_links(bert.steps(), trace.length, view.layer)),
-        )
+    allowed = allowed_links(shared.config, trace.length, view.layer)
     layer = view.layer - (cached_layers.start or 0)
     return HeadVectors(view.layer, view.head, queries[layer, view.head], keys[layer, view.head], allowed[view.head])

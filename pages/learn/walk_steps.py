@@ -165,8 +165,9 @@ def _head(walk, _):
     size, config = walk.queries.shape[-1], walk.config
     positions, bias = _of_positions(config), _bias(config)
     read = _READS[config.architecture.attention_direction]
-    if config.local_attention and walk.layer % config.global_attn_every_n_layers:
-        read = f"the tokens up to {config.local_attention // 2} places away"
+    window = config.attention_window(walk.layer)
+    if window is not None:
+        read = f"the tokens up to {window // 2} places away"
     x = "h"
     formula = []
     if config.architecture.norm_first and walk.layer:

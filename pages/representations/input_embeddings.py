@@ -4,6 +4,7 @@ import streamlit as st
 
 from bert_tf.analyses import Call
 from bert_tf.explain import VectorSimilarity, cosine_similarities, embedding_parts, position_similarity
+from bert_tf.explain.representations.input_embeddings import positions_without_table
 from bert_tf.plots.representations.vectors import part_shares, position_map
 from pages.representations.snippets.input_embeddings import snippet
 from ui.elements import tables
@@ -59,8 +60,8 @@ def page():
     of = _similarity(trace, parts, positions)
     if positions_call is None:
         st.caption(
-            f"{escape_markdown(title(shared.name))} adds nothing to these vectors: it has no table of positions. In "
-            "its layers, queries and keys are rotated by their positions."
+            f"{escape_markdown(title(shared.name))} adds nothing to these vectors: it has no table of positions; "
+            f"{positions_without_table(shared.config)}."
         )
     else:
         _positions(shared, positions_call)

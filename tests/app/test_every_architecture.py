@@ -69,7 +69,7 @@ def test_the_neuron_view_of_a_one_way_reader_has_no_scores_of_later_tokens(open_
 
 #: What ModernBERT's pages say where its layers make an analysis impossible; otherwise as `SIGNS`.
 REFUSED = {"contributions": "The residual decomposition needs BERT's encoder layer"}
-MODERN_SIGNS = SIGNS | REFUSED | {"input_embeddings": "it has no table of positions"}
+MODERN_SIGNS = SIGNS | REFUSED | {"input_embeddings": "it has no table of positions; its layers rotate queries"}
 
 
 @pytest.mark.parametrize("page", [name for name in pages() if name not in OTHERS])
@@ -83,7 +83,8 @@ def test_modernbert_opens_the_page(open_app, modernbert_home, page):
 
 #: What DeBERTa-v3's pages say where positions in its scores make an analysis impossible; otherwise as `SIGNS`.
 SCORES_REFUSED = {"neuron": "The neuron view needs attention scores that compare the contents of two tokens alone"}
-DEBERTA_SIGNS = SIGNS | SCORES_REFUSED | {"input_embeddings": "it has no table of positions"}
+_NO_TABLE = "it has no table of positions; its attention scores also compare contents with relative positions"
+DEBERTA_SIGNS = SIGNS | SCORES_REFUSED | {"input_embeddings": _NO_TABLE}
 DEBERTA_PAGES = ("predict", "contributions", "input_embeddings", "architecture", "walk_through", *SCORES_REFUSED)
 
 

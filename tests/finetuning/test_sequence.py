@@ -176,6 +176,21 @@ def test_predictions_of_many_keep_their_order_and_tell_of_bad_ones(trained):
     assert sum(actual[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
 
 
+def test_inputs_without_an_error_are_encoded_once(trained, monkeypatch):
+    task, counts = bert_tf.load(trained[0]).task, []
+    encode = task.task_type.encode
+
+    def counted(examples, *rest):
+        counts.append(len(examples))
+        return encode(examples, *rest)
+
+    monkeypatch.setattr(task.task_type, "encode", counted)
+    texts = ["big", "the small dog", "a big red cat"]
+    answers = list(task.predict_many([*texts, ValueError("line 4 is broken")], errors="return"))
+    assert [one["label"] for one in answers[:3]] == [one["label"] for one in task.predict(texts)]
+    assert counts == [3, 3] and isinstance(answers[3], ValueError)
+
+
 def test_padding_and_company_do_not_change_a_prediction(trained):
     task = bert_tf.load(trained[0]).task
     texts = ["big", "the small dog sat on the mat in the park", "a big red cat"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from bert_tf.errors import InputError, check_scores
 from bert_tf.explain.attribution.target import check_position
 from bert_tf.explain.models.compare import softmax
 from bert_tf.inference.model_inputs import batch_of
-from bert_tf.layers.hook_points import forbidden
 from bert_tf.results import Result, frame
 
 if TYPE_CHECKING:
     import pandas
 
+    from bert_tf.config import BertConfig
     from bert_tf.inference.bert import Bert
     from bert_tf.inference.trace import Trace
 
@@ -140,19 +140,25 @@ def query_key_vectors(bert: Bert, trace: Trace) -> tuple[np.ndarray, np.ndarray]
     return queries, keys
 
 
-def allowed_links(steps: Any, length: int, layer: int) -> np.ndarray:
+def allowed_links(config: BertConfig, length: int, layer: int) -> np.ndarray:
     """The tokens that each token may attend to in a layer: all of them, unless its mask is causal or local.
 
     Args:
-        steps: the result of `Bert.steps`.
+        config: BertConfig. The settings of the model.
         length: int. T, the number of tokens.
         layer: int. From 0.
     Returns:
         bool [N, T, T]; rows are the tokens that attend.
     """
-    # The mask depends on the positions alone: the scores of any hidden state show it.
-    state = np.zeros((1, length, steps.config.hidden_size), np.float32)
-    return ~forbidden(np.asarray(steps.values(layer, state, ("scores",))["scores"])[0])
+    window = config.attention_window(layer)
+    distances = np.arange(length) - np.arange(length)[:, None]
+    near = np.abs(distances) <= (length if window is None else window // 2)
+    of_stacks = {
+        "bidirectional": (near,),
+        "left_to_right": (distances <= 0,),
+        "two_one_way": (distances <= 0, distances >= 0),
+    }[config.architecture.attention_direction]
+    return np.repeat(of_stacks, config.num_attention_heads // len(of_stacks), axis=0)
 
 
 def check_head(bert: Bert, layer: int, head: int) -> None:
@@ -183,7 +189,7 @@ def head_vectors(
     """
     check_head(bert, layer, head)
     queries, keys = vectors or query_key_vectors(bert, trace)
-    allowed = allowed_links(bert.steps(), trace.length, layer)[head]
+    allowed = allowed_links(bert.config, trace.length, layer)[head]
     return HeadVectors(layer, head, queries[layer, head], keys[layer, head], allowed)
 
 

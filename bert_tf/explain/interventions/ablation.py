@@ -284,7 +284,7 @@ def _layer_without(hooked, layer, x, trace, ablations, maps=False):
     feed_forward = np.array([layer in ablation.feed_forward for ablation in ablations])[:, None, None]
     off = np.array([layer in ablation.layers for ablation in ablations])[:, None, None]
     bias = _bias(layer, trace, ablations)
-    alone = _nothing_left(hooked, layer, bias)
+    alone = _nothing_left(hooked.config, layer, bias)
     replace = {
         "z": (heads | alone, np.zeros((1, 1, 1, 1), np.float32)),
         "mlp_out": (feed_forward, np.zeros((1, 1, 1), np.float32)),
@@ -309,14 +309,14 @@ def _bias(layer, trace, ablations):
     )
 
 
-def _nothing_left(hooked, layer, bias):
+def _nothing_left(config, layer, bias):
     """Whether a bias [B, 1, T, T] blocks all that a token may attend to in a head of the layer.
 
     bool [B, N, T, 1]; [1, 1, 1, 1] without a bias.
     """
     if bias is None:
         return np.zeros((1, 1, 1, 1), bool)
-    allowed = allowed_links(hooked, bias.shape[-1], layer)
+    allowed = allowed_links(config, bias.shape[-1], layer)
     return ~(allowed & ~forbidden(bias)).any(axis=-1, keepdims=True)
 
 

@@ -165,34 +165,53 @@ def _rows(result):
 
 
 def predict_variants(
-    bert: Bert, trace: Trace, variants: Iterable[Variant], top_k: int = 5
+    bert: Bert,
+    trace: Trace,
+    variants: Iterable[Variant],
+    top_k: int = 5,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> tuple[VariantPrediction, ...]:
-    """The predictions for variants of a trace, all in one batch.
+    """The predictions for variants of a trace, in batches of bounded size.
 
     Args:
         bert: Bert. The model that made the trace.
         trace: Trace. The input.
         variants: sequence of Variant. Variants of the trace.
         top_k: int. Predictions for each mask.
+        progress: callable(done, total). Called with numbers of variants after each batch; it cancels by returning
+            False.
     Returns:
         tuple of `VariantPrediction`, in the order of the variants.
     Raises:
         NothingToPredict, MissingHead: the trace has neither a mask nor a second text, or the model no head for it, such
             as a discriminator, whose scores of replaced tokens are not compared.
         InputError: a bad `top_k`.
+        Cancelled: by `progress`.
     """
     check_top_k(top_k)
     # The scores of replaced tokens are not compared: a discriminator has nothing to predict here.
     check_question(trace.masks, trace.text_b, set(bert.heads) - {"replaced"}, bert.name)
     variants = tuple(variants)
-    if not variants:
-        return ()
-    results = _run(bert, variants)
-    return tuple(_prediction(bert, trace, variant, row, results, top_k) for row, variant in enumerate(variants))
+    lengths = [len(variant.token_ids) for variant in variants]
+    # A batch is padded to its longest variant, the first one in this order.
+    order = sorted(range(len(variants)), key=lengths.__getitem__, reverse=True)
+    predictions: dict[int, VariantPrediction] = {}
+    while len(predictions) < len(variants):
+        start = len(predictions)
+        places = order[start : start + max(1, TOKENS_PER_BATCH // lengths[order[start]])]
+        results = _run(bert, [variants[place] for place in places])
+        for row, place in enumerate(places):
+            predictions[place] = _prediction(bert, trace, variants[place], row, results, top_k)
+        report(progress, len(predictions), len(variants))
+    return tuple(predictions[place] for place in range(len(variants)))
 
 
 def counterfactuals(
-    bert: Bert, trace: Trace, replace: Iterable[tuple[str, str]] = (), top_k: int = 5
+    bert: Bert,
+    trace: Trace,
+    replace: Iterable[tuple[str, str]] = (),
+    top_k: int = 5,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> Counterfactuals:
     """Predictions for all changes of an input.
 
@@ -203,6 +222,7 @@ def counterfactuals(
         trace: Trace. The input.
         replace: sequence of (word, replacement). The first word with this spelling is replaced.
         top_k: int. Predictions for each mask.
+        progress: callable(done, total). As in `predict_variants`.
     Returns:
         `Counterfactuals`.
     Raises:
@@ -223,7 +243,7 @@ def counterfactuals(
             raise WordNotFound(f"The word {old!r:.60} is not in the text.")
         variants.append(with_word(bert, trace, word, new))
     variants += [without_word(bert, trace, word) for word in _removable(trace)]
-    return Counterfactuals.of(bert, trace, predict_variants(bert, trace, variants, top_k), top_k)
+    return Counterfactuals.of(bert, trace, predict_variants(bert, trace, variants, top_k, progress), top_k)
 
 
 def _removable(trace):
@@ -249,17 +269,13 @@ def without_each_word(
     Returns:
         tuple of (`WordSpan`, `VariantPrediction`), in reading order.
     Raises:
-        As `predict_variants`. Cancelled: by `progress`.
+        As `predict_variants`.
     """
     words = _removable(trace)
-    block = max(1, TOKENS_PER_BATCH // trace.length)
-    predictions: list[tuple[WordSpan, VariantPrediction]] = []
-    for start in range(0, len(words), block):
-        chosen = words[start : start + block]
-        variants = [without_word(bert, trace, word) for word in chosen]
-        predictions += zip(chosen, predict_variants(bert, trace, variants, top_k))
-        report(progress, len(predictions), len(words))
-    return tuple(predictions)
+    if not words:
+        return ()
+    variants = [without_word(bert, trace, word) for word in words]
+    return tuple(zip(words, predict_variants(bert, trace, variants, top_k, progress)))
 
 
 def _run(bert, variants):

@@ -97,7 +97,7 @@ def predict_span(bert: Bert, text: str, start: int, end: int, top_k: int = 5) ->
     Args:
         bert: `Bert`. A model with a masked language model head.
         text: str.
-        start, end: int. The span in characters; all of it becomes one [MASK], or is one already.
+        start, end: int. The span in characters; all of it becomes one mask token, or is a "[MASK]" already.
         top_k: int. The number of predictions.
     Returns:
         `SpanPrediction`.
@@ -108,7 +108,7 @@ def predict_span(bert: Bert, text: str, start: int, end: int, top_k: int = 5) ->
     if not 0 <= start < end <= len(text):
         raise InputError(f"The text has {len(text)} characters; {start} to {end} is no part of it.")
     require_head(bert.heads, "mlm", bert.name)
-    word, masked_text = text[start:end], f"{text[:start]}{MASK}{text[end:]}"
+    word, masked_text = text[start:end], f"{text[:start]}{bert.tokenizer.mask_token}{text[end:]}"
     trace = bert.trace(masked_text, attentions=False, hidden_states=False)
     position = next(position for position in trace.masks if trace.offsets[position][0] == start)
     (answer,) = (mask for mask in fill_mask(trace, bert.tokenizer, top_k) if mask.position == position)

@@ -21,6 +21,7 @@ from bert_tf.results import Result, frame
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bert_tf.config import BertConfig
     from bert_tf.inference.bert import Bert
     from bert_tf.inference.trace import Trace
 
@@ -154,6 +155,13 @@ def mean_by_distance(values: np.ndarray, most: int = 64) -> np.ndarray:
     return np.array([np.diagonal(values, gap).mean() for gap in range(min(most + 1, len(values)))])
 
 
+def positions_without_table(config: BertConfig) -> str:
+    """How a model without position embeddings knows the order of its tokens, as a clause without a full stop."""
+    if config.architecture.score_terms > 1:
+        return "its attention scores also compare contents with relative positions"
+    return "its layers rotate queries and keys by their positions"
+
+
 def position_similarity(bert: Bert, step: int = 4) -> PositionSimilarity:
     """The cosines between the position embeddings.
 
@@ -166,9 +174,7 @@ def position_similarity(bert: Bert, step: int = 4) -> PositionSimilarity:
         InputError: a step below 1, or a model without position embeddings.
     """
     if "position" not in parts_of(bert.config):
-        raise InputError(
-            f"{bert.name} has no table of positions: its layers rotate queries and keys by their positions."
-        )
+        raise InputError(f"{bert.name} has no table of positions: {positions_without_table(bert.config)}.")
     if step < 1:
         raise InputError(f"step must be at least 1, not {step}.")
     cosines = cosine_similarities(embedding_table(bert, "position"))

@@ -25,8 +25,7 @@ class ModernGraph(Graph):
     @staticmethod
     def layer_structure(config: Any, index: int) -> tuple[bool, bool, bool]:
         """Whether the layer's tokens attend to all tokens, and whether it is the first and the last layer."""
-        is_global = index % config.global_attn_every_n_layers == 0
-        return is_global, index == 0, index == config.num_hidden_layers - 1
+        return config.attention_window(index) is None, index == 0, index == config.num_hidden_layers - 1
 
     def layer(self, index: int, x: Node, bias: Node) -> Node:
         config: Any = self.config  # the settings of rotary positions and windows are not None here

@@ -5,6 +5,8 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.explain import head_vectors, neuron_view, query_key_vectors
+from bert_tf.explain.attention.head_vectors import allowed_links
+from bert_tf.layers.hook_points import forbidden
 from tests.explain.models.test_walk_through import made
 from tests.layers.test_causal import APART, LEFT
 
@@ -52,6 +54,18 @@ def test_a_mask_of_the_layer_leaves_no_weight_to_what_it_forbids(name):
                 np.testing.assert_array_equal(np.isnan(actual.scores(query)), weights[query] == 0)
                 unread += np.isnan(actual.scores(query)).sum()
     assert unread
+
+
+@pytest.mark.parametrize("name", ("bert", LEFT, APART, "modernbert"))
+def test_the_allowed_links_are_those_that_the_layer_computes(name):
+    bert = made(name)
+    tokens = 3 + 2 * (bert.config.local_attention or 1)
+    state = np.random.default_rng(0).normal(size=(1, tokens, bert.config.hidden_size)).astype(np.float32)
+    for layer in range(bert.config.num_hidden_layers):
+        scores = np.asarray(bert.steps().values(layer, state, ("scores",))["scores"])[0]
+        allowed = allowed_links(bert.config, tokens, layer)
+        np.testing.assert_array_equal(allowed, ~forbidden(scores))
+        assert allowed.all() == (name == "bert" or name == "modernbert" and layer % 3 == 0)
 
 
 def test_a_score_of_a_token_that_is_not_read_is_null_in_json():

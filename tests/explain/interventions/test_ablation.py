@@ -199,6 +199,18 @@ def test_a_sweep_is_each_ablation_alone(tiny_bert, trace, monkeypatch):
     assert (np.diff(effects) <= 0).all()
 
 
+def test_a_sweep_of_tokens_computes_no_scores_to_learn_the_links(tiny_bert, trace, monkeypatch):
+    asked, values = set(), tiny_bert.steps().values
+
+    def counted(layer, x, points, *rest):
+        asked.update(points)
+        return values(layer, x, points, *rest)
+
+    monkeypatch.setattr(tiny_bert.steps(), "values", counted)
+    assert len(sweep(tiny_bert, trace, every_token(trace)).ablations) == trace.length
+    assert asked == {"resid_post"}
+
+
 def test_without_a_mask_the_next_sentence_answer_ranks(tiny_bert):
     actual = sweep(tiny_bert, tiny_bert.trace("the cat sat", "it ran"), every_head(tiny_bert.config))
     assert actual.log_probability_changes.shape == (8, 0)

@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf.analyses import analysis, check_model
 from bert_tf.errors import Cancelled, InputError, MissingHead, NothingToPredict
 from bert_tf.explain import jensen_shannon
-from bert_tf.explain.interventions.counterfactual import predict_variants, without_each_word
+from bert_tf.explain.interventions.counterfactual import counterfactuals, predict_variants, without_each_word
 from bert_tf.explain.interventions.variants import left_context, right_context, swapped, with_word, without_word
 
 GOLDEN_FOLDERS = Path(__file__).parents[2] / "golden" / "family"
@@ -113,6 +113,38 @@ def test_many_at_once_are_each_alone(tiny_bert, trace):
         np.testing.assert_allclose(one.log_probability_changes, alone.log_probability_changes, atol=1e-4)
         assert (one.nsp is None) == (not variant.paired)
     assert predict_variants(tiny_bert, trace, []) == ()
+
+
+def test_no_pass_has_more_tokens_than_a_batch(tiny_bert, trace, monkeypatch):
+    most, shapes, seen, run = 2 * trace.length, [], [], tiny_bert.runtime.run
+
+    def counted(batch, outputs):
+        shapes.append(batch["token_ids"].shape)
+        return run(batch, outputs)
+
+    variants = [
+        left_context(tiny_bert, trace, trace.masks[0]),
+        swapped(tiny_bert, trace),
+        right_context(tiny_bert, trace, trace.masks[1]),
+        *(without_word(tiny_bert, trace, word) for word in trace.words()),
+    ]
+    alone = [predict_variants(tiny_bert, trace, [variant], 3)[0] for variant in variants]
+    monkeypatch.setattr("bert_tf.explain.interventions.counterfactual.TOKENS_PER_BATCH", most)
+    monkeypatch.setattr(tiny_bert.runtime, "run", counted)
+    actual = predict_variants(tiny_bert, trace, variants, 3, progress=lambda *at: seen.append(at))
+    assert max(rows * tokens for rows, tokens in shapes) <= most and len(shapes) == len(seen) < len(variants)
+    assert sum(rows for rows, _ in shapes) == len(variants) and seen[-1] == (len(variants), len(variants))
+    assert [one.variant for one in actual] == variants
+    for one, other in zip(actual, alone):
+        assert [mask.position for mask in one.masks] == list(one.variant.masks)
+        for mask, wanted in zip(one.masks, other.masks):
+            assert [p.id for p in mask.predictions] == [p.id for p in wanted.predictions]
+            probabilities = [p.probability for p in wanted.predictions]
+            assert [p.probability for p in mask.predictions] == pytest.approx(probabilities, abs=1e-5)
+        np.testing.assert_allclose(one.divergences, other.divergences, atol=1e-5)
+        assert one.nsp_change == (None if other.nsp_change is None else pytest.approx(other.nsp_change, abs=1e-5))
+    with pytest.raises(Cancelled, match=f"of {len(counterfactuals(tiny_bert, trace).variants)}"):
+        counterfactuals(tiny_bert, trace, progress=lambda done, total: False)
 
 
 def test_each_word_is_left_out_alone_and_hidden_ones_stay(tiny_bert, trace, monkeypatch):

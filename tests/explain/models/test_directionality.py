@@ -8,7 +8,9 @@ import pytest
 import bert_tf
 from bert_tf.errors import InputError, MissingHead
 from bert_tf.explain import directionality, predict_span
+from bert_tf.inference.bert import Bert
 from bert_tf.inference.predictions import fill_mask
+from bert_tf.tokenizers import Tokenizer
 from tests.layers.test_causal import APART, LEFT, make_reader
 
 TEXT = "The cat sat on the mat in Paris."
@@ -74,6 +76,18 @@ def test_a_byte_level_piece_has_the_space_before_its_word(text, word, piece):
     index = bert.tokenizer.vocab.index(piece)
     assert answer.original == piece and answer.original_rank == 1 + (logits > logits[index]).sum()
     assert answer.original_probability == pytest.approx(np.exp(logits[index]) / np.exp(logits).sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("mask", ["<mask>", "<|mask|>", "[M]"])
+def test_the_mask_token_may_have_any_name(readers, mask):
+    bert = readers["bidirectional"]
+    tokens = [mask if token == "[MASK]" else token for token in bert.tokenizer.vocab]
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", mask)
+    renamed = Bert(bert.config, Tokenizer(tokens, special_tokens=special), bert.model, name="renamed")
+    for text, start, end in ((TEXT, START, END), (TEXT.replace("mat", "[MASK]"), START, START + 6)):
+        actual, wanted = (predict_span(model, text, start, end) for model in (renamed, bert))
+        assert actual.visible_spans == wanted.visible_spans and actual.answer == wanted.answer
+    assert directionality(text, [renamed]).readers[0].answer == wanted.answer
 
 
 def test_what_cannot_be_asked_is_refused_in_a_sentence(readers, headless_bert):

@@ -1,11 +1,14 @@
 """Embeddings taken apart, neighbours, occurrences, principal components."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.errors import Cancelled, InputError, WordNotFound
 from bert_tf.explain.representations.embedding_tables import embedding_table
-from bert_tf.explain.representations.input_embeddings import embedding_parts, mean_by_distance
+from bert_tf.explain.representations.input_embeddings import embedding_parts, mean_by_distance, position_similarity
 from bert_tf.explain.representations.projection import project_to_plane, tsne, umap
 from bert_tf.explain.representations.sentence_similarity import sentence_similarity
 from bert_tf.explain.representations.vectors import (
@@ -17,6 +20,8 @@ from bert_tf.explain.representations.vectors import (
 )
 from bert_tf.explain.representations.word_senses import occurrences, word_senses
 from bert_tf.models import view
+
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def test_the_parts_add_up_to_what_the_model_normalises(tiny_bert):
@@ -134,6 +139,19 @@ def test_a_vector_of_another_size_is_refused(tiny_bert):
         nearest_tokens(tiny_bert, np.zeros(5))
     with pytest.raises(InputError, match="'colour'"):
         embedding_table(tiny_bert, "colour")
+
+
+@pytest.mark.parametrize(
+    "folder, reason",
+    [
+        ("modernbert", "its layers rotate queries and keys by their positions"),
+        ("family/deberta", "its attention scores also compare contents with relative positions"),
+    ],
+)
+def test_a_model_without_position_embeddings_tells_where_its_positions_are(folder, reason):
+    bert = bert_tf.load(GOLDEN / folder)
+    with pytest.raises(InputError, match=rf"{bert.name} has no table of positions: {reason}\.$"):
+        position_similarity(bert)
 
 
 def test_the_mean_by_distance_is_that_of_the_pairs_so_far_apart():
