@@ -22,7 +22,7 @@ from bert_tf.checkpoints import list_models
 from bert_tf.errors import CheckpointError, InputError, TaskError, TextError, check_text, checked_pair
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.serving.analysis_request import answer as analysis_answer
-from bert_tf.serving.analysis_request import checked_length, served_analyses
+from bert_tf.serving.analysis_request import check_lengths, checked_length, served_analyses
 from bert_tf.serving.limits import ServiceLimits
 from bert_tf.serving.metrics import Metrics
 from bert_tf.serving.model_store import ModelStore
@@ -57,12 +57,13 @@ class Service:
         body = await self._body(request, _PREDICT_KEYS)
         top_k = 5 if body.get("top_k") is None else body["top_k"]
         targets = _words(body.get("targets"), "targets")
+        check_lengths(list(targets), "targets", self.limits)
         check_top_k(top_k)
         if top_k > self.limits.max_top_k:
             raise InputError(f"top_k must be at most {self.limits.max_top_k}, not {top_k}.")
         rows, single = self._inputs(body, self._row, ("text_a", "text_b", "mask"))
         served = await self._served(body)
-        self._check_predictions(rows, top_k, len(set(targets)), served.bert.tokenizer)
+        await run_in_threadpool(self._check_predictions, rows, top_k, len(targets), served.bert.tokenizer)
         results = await self._batched(request, served.predictions.submit((top_k, targets), rows), single)
         answers = await run_in_threadpool(
             lambda: [result if isinstance(result, dict) else result.to_dict() for result in results]
@@ -214,6 +215,9 @@ class Service:
     def _row(self, item):
         pair = self._pair(item)
         mask = item.get("mask") if isinstance(item, dict) else None
+        for word in mask if isinstance(mask, list) else (mask,):
+            if isinstance(word, str):
+                check_text(checked_length(word, "mask", self.limits), "mask")
         return *pair, [] if mask is None else mask
 
     def _record(self, item):
@@ -222,9 +226,7 @@ class Service:
         if not isinstance(item, dict):
             raise InputError("An input must be a text or an object.")
         for name, value in item.items():
-            for text in value if isinstance(value, list) else (value,):
-                if isinstance(text, str):
-                    checked_length(text, name, self.limits)
+            check_lengths(value, name, self.limits)
         if "text_a" in item and "text_b" not in item:
             item = {"text": item["text_a"], **item}
         return item
@@ -232,15 +234,11 @@ class Service:
     def _check_predictions(self, rows, top_k, targets, tokenizer):
         """Refuse a request whose answer would be too large: the masks in its texts and those that it names.
 
-        Each mask has `top_k` predictions and as many more as there are `targets`.
+        Each mask has `top_k` predictions and as many more as there are `targets`. These are looked up even if there is
+        no mask.
         """
-        masks = sum(
-            sum((text or "").count(tokenizer.mask_token) for text in row[:2])
-            + (len(row[2]) if isinstance(row[2], list) else 1)
-            for row in rows
-            if not isinstance(row, Exception)
-        )
-        if masks * (top_k + targets) > self.limits.max_predictions:
+        masks = sum(_masks(row, tokenizer) for row in rows if not isinstance(row, Exception))
+        if max(masks, 1) * (top_k + targets) > self.limits.max_predictions:
             raise RequestProblem(
                 413,
                 f"The request has {masks:,} masks and asks for {top_k + targets:,} predictions at each, but at most "
@@ -365,6 +363,15 @@ def _answering(service: Service, handler: Callable, limited: bool = True) -> Cal
     return endpoint
 
 
+def _masks(row, tokenizer):
+    """How many masks a row has: those typed in its texts, and the tokens and the pieces of the words that it names."""
+    *texts, mask = row
+    typed = sum(tokenizer.normalize_mask_token(text).count(tokenizer.mask_token) for text in texts if text)
+    named = mask if isinstance(mask, list) else [mask]
+    words = [item for item in named if isinstance(item, str)]
+    return typed + len(named) - len(words) + sum(map(len, tokenizer.batch_ids(words, "exact")))
+
+
 def _encoded(content):
     """The bytes of a JSON answer; half of a surrogate pair, which UTF-8 cannot write, becomes a question mark."""
     return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
@@ -382,9 +389,10 @@ def _sentence(error):
 
 
 def _words(value, name):
+    """The words of a key, each once."""
     value = [value] if isinstance(value, str) else value
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise InputError(f'"{name}" must be a word or a list of words.')
-    return tuple(value)
+    return tuple(dict.fromkeys(value))
