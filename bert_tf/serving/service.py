@@ -51,6 +51,8 @@ class Service:
         # Analyses and vectors have no batches: one after the other they leave the cores to the predictions. One that
         # has begun ends before the next begins, even if its client goes.
         self._one_at_a_time = ThreadPoolExecutor(1, "analyses")
+        # Models are loaded one after the other: who waits for one takes no thread from the requests of loaded models.
+        self._loading = ThreadPoolExecutor(1, "loading")
 
     async def predict(self, request: Request) -> Any:
         """POST /predict."""
@@ -62,7 +64,7 @@ class Service:
         if top_k > self.limits.max_top_k:
             raise InputError(f"top_k must be at most {self.limits.max_top_k}, not {top_k}.")
         rows, single = self._inputs(body, self._row, ("text_a", "text_b", "mask"))
-        served = await self._served(body)
+        served = await self._served(request, body.get("model"))
         await run_in_threadpool(self._check_predictions, rows, top_k, len(targets), served.bert.tokenizer)
         results = await self._batched(request, served.predictions.submit((top_k, targets), rows), single)
         answers = await run_in_threadpool(
@@ -74,7 +76,7 @@ class Service:
         """POST /tasks/{model}."""
         body = await self._body(request)
         records, single = self._inputs(body, self._record)
-        served = await self._served({"model": request.path_params["model"]})
+        served = await self._served(request, request.path_params["model"])
         if served.bert.task is None:
             raise RequestProblem(404, f"{served.bert.name} is not fine-tuned for a task; ask /predict instead.")
         answers = await self._batched(request, served.answers.submit("task", records), single)
@@ -88,7 +90,7 @@ class Service:
         layer = -1 if layer is None else layer
         if length is not None and (type(length) is not int or length < 3):
             raise InputError(f"length must be a whole number of at least 3, not {str(length)[:80]}.")
-        served = await self._served(body)
+        served = await self._served(request, body.get("model"))
 
         def compute():
             from bert_tf.inference.sentence_vectors import sentence_vectors
@@ -249,8 +251,11 @@ class Service:
         """The result of a function, one after the other, unless the client goes before it begins."""
         return await _for_client(request, asyncio.wrap_future(self._one_at_a_time.submit(compute)))
 
-    async def _served(self, body):
-        return await run_in_threadpool(self.store.get, body.get("model"))
+    async def _served(self, request, name):
+        served = await run_in_threadpool(self.store.get_loaded, name)
+        if served is None:
+            served = await _for_client(request, asyncio.wrap_future(self._loading.submit(self.store.get, name)))
+        return served
 
     async def _batched(self, request, futures, single):
         waits = [asyncio.wrap_future(future) for future in futures]
@@ -348,7 +353,9 @@ def _answering(service: Service, handler: Callable, limited: bool = True) -> Cal
                 raise RequestProblem(503, f"{metrics.waiting} requests are being answered; try again in a second.")
             metrics.waiting += 1
             try:
-                text = await run_in_threadpool(_encoded, await handler(request))
+                answer = await handler(request)
+                # A small answer of a route without a limit needs no thread: all may be taken.
+                text = await run_in_threadpool(_encoded, answer) if limited else _encoded(answer)
             finally:
                 metrics.waiting -= 1
         except Exception as error:

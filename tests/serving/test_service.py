@@ -360,6 +360,29 @@ def test_analyses_that_wait_block_nothing_else_and_one_that_nobody_waits_for_is_
     assert begun == ["stays"] * 45
 
 
+def test_requests_that_wait_for_a_model_hold_up_no_others(home, monkeypatch):
+    end, read = threading.Event(), ModelStore._read
+
+    def slow(store, name, precision):
+        if name == "tiny-uncased":
+            end.wait(60)
+        return read(store, name, precision)
+
+    monkeypatch.setattr(ModelStore, "_read", slow)
+    with served(ServiceLimits()) as address, ThreadPoolExecutor(41) as clients:
+        assert ask(address, "/predict", {"text_a": TEXT})[0] == 200
+        slow_request = {"text_a": TEXT, "model": "tiny-uncased"}
+        asked = [clients.submit(ask, address, "/predict", slow_request) for _ in range(41)]
+        try:
+            _wait_for(lambda: "in_progress 41" in ask(address, "/metrics")[1])
+            assert ask(address, "/health")[0] == 200
+            assert ask(address, "/predict", {"text_a": TEXT})[0] == 200
+            assert not any(one.done() for one in asked)
+        finally:
+            end.set()
+        assert all(one.result(60)[0] == 200 for one in asked)
+
+
 def test_an_analysis_that_has_begun_ends_before_the_next_even_if_its_client_goes(home, monkeypatch):
     at_once, most, end = [], [], threading.Event()
 
