@@ -525,6 +525,8 @@ def test_the_description_refuses_what_the_service_refuses(service):
     assert not any(described["additionalProperties"] for described in objects)
     lens, neuron = (schema(f"/explain/{name}")["properties"]["options"] for name in ("logit-lens", "neuron"))
     assert lens["properties"]["top_k"]["maximum"] == LIMITS.max_top_k
+    word, words = schema("/predict")["oneOf"][0]["properties"]["mask"]["oneOf"]
+    assert word["maxLength"] == words["items"]["oneOf"][0]["maxLength"] == LIMITS.max_characters
     assert neuron["properties"]["head"]["type"] == "string"
 
 
