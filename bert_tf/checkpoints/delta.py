@@ -28,6 +28,7 @@ from bert_tf.errors import CheckpointError, UnknownModel
 from bert_tf.files import read_json, write_json
 from bert_tf.parameters import REPEATED_BIAS
 from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
+from bert_tf.tokenizers.vocabulary import RUST_FILE, VOCABULARY_FILE
 
 if TYPE_CHECKING:  # it imports Keras
     from bert_tf.models import BertModel
@@ -74,7 +75,8 @@ def open_delta(folder: Path, open_folder: OpenFolder) -> tuple[BertConfig, BaseT
         raise CheckpointError(
             f"{folder} was trained on another {values['base_model']} than {base}; get the one it was trained on."
         )
-    if any((folder / name).is_file() for name in VOCABULARY_FILES):
+    # Every tokenizer writes one of these. A SentencePiece model alone was left over by earlier versions.
+    if any((folder / name).is_file() for name in (RUST_FILE, VOCABULARY_FILE)):
         tokenizer = read_tokenizer(folder)
     return config, tokenizer, {**merged(folder, inherited, factors), **stored}
 

@@ -12,21 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from bert_tf.checkpoints.formats.keras_h5 import H5_FILE
 from bert_tf.checkpoints.formats.safetensors_folder import INDEX_FILE, SINGLE_FILE
+from bert_tf.checkpoints.model_checksums import VOCABULARY_FILES
 from bert_tf.config import BertConfig, ConfigError
 from bert_tf.parameters import count_in_words, parameter_counts
 
-#: The files besides config.json and the weights that a folder may have, in this order.
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-)
+#: The files of a tokenizer beside those of its vocabulary.
+TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 #: The files by which sentence-transformers makes vectors of texts.
 SENTENCE_FILES = (
     "modules.json",
@@ -169,11 +160,11 @@ def describe(repo: str, revision: str | None = None, endpoint: str | None = None
         return replace(repository, problem=f"{repo} cannot be read: {error}")
     repository = replace(repository, config=config, heads=_heads(config, classes))
     weights, origin = _weights(api, repo, revision, files)
-    tokenizer = [files[name] for name in TOKENIZER_FILES if name in files]
+    tokenizer = [files[name] for name in (*VOCABULARY_FILES, *TOKENIZER_FILES) if name in files]
     if not weights:
         return replace(repository, problem=_no_weights(repository, files))
-    if not tokenizer:
-        return replace(repository, problem=f"{repo} has no tokenizer file ({', '.join(TOKENIZER_FILES[:6])}).")
+    if files.keys().isdisjoint(VOCABULARY_FILES):
+        return replace(repository, problem=f"{repo} has no vocabulary file ({', '.join(VOCABULARY_FILES)}).")
     sentence = [files[name] for name in SENTENCE_FILES if name in files and "modules.json" in files]
     return replace(repository, files=(files["config.json"], *tokenizer, *sentence, *weights), weights=origin)
 

@@ -13,8 +13,16 @@ from bert_tf.errors import CheckpointError
 
 #: The files of a delta folder that can name its base model.
 REFERENCE_FILES = ("task.json", "base.json")
-#: The vocabulary files that the tokenizers write beside tokenizer_config.json.
-VOCABULARY_FILES = ("vocab.txt", "tokenizer.json", "vocab.json", "merges.txt", "spiece.model")
+#: The files of a vocabulary; the tokenizers write them beside tokenizer_config.json.
+VOCABULARY_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "spm.model",
+)
 
 _FILES = ("config.json", *REFERENCE_FILES, "tokenizer_config.json", *VOCABULARY_FILES, INDEX_FILE)
 

@@ -4,18 +4,20 @@ Dimension legend: T tokens.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cached_property
+from itertools import accumulate
 from numbers import Integral
 from typing import Any
+from unicodedata import normalize
 
 from bert_tf.errors import InputError, MaskPositionError, MaskTruncated, WordNotFound, did_you_mean
 from bert_tf.inference.words import Word, WordSpan, folded, words_of
 from bert_tf.tokenizers import BaseTokenizer, Encoding
 
 LEVELS = ("token", "word")
-# No character has more characters in another case or with its accents apart.
-_LONGEST_FORM = 4
+_LONGEST_CORRECTED = 100  # characters of a word for which similar ones are looked for, which takes long for long texts
 
 
 def resolve_masks(
@@ -51,10 +53,11 @@ def resolve_masks(
     positions = set(typed)
     items = _as_items(mask)
     words = words_of(encoding, text_a, text_b) if items else ()
+    search = _WordSearch(words, texts)
     repetitions: Counter[str] = Counter()
     for item in items:
         if isinstance(item, str):
-            matches = _matches(item, words, texts)
+            matches = search.positions_of(item)
             if len(matches) <= repetitions[item]:
                 raise _not_found(item, repetitions[item], words, encoding, texts, tokenizer)
             positions.update(matches[repetitions[item]])
@@ -109,36 +112,77 @@ def _positions_of_word(requested, words, encoding, texts, tokenizer):
     )
 
 
-def _matches(spelling, words, texts):
-    """The positions of all words, or runs of words ("don't", "New York"), with this spelling."""
-    spelling = spelling.strip()
-    for alike in (str.__str__, folded):
-        matches = []
-        for first, word in enumerate(words):
-            positions = []
-            for following in words[first:]:
-                if following.source != word.source or following.end - word.start > _LONGEST_FORM * len(spelling):
-                    break
-                positions.extend(following.positions)
-                if alike(texts[word.source][word.start : following.end]) == alike(spelling):
-                    matches.append(tuple(positions))
-                    break
-        if matches:
-            return matches
-    return []
+class _WordSearch:
+    """A search for words, and runs of words ("don't", "New York"), by their spelling.
+
+    A spelling of n characters can only begin at the start of a word and end at the end of a word n characters later:
+    only there is it compared. Where case and accents do not count, these are the characters after `_decomposed`, whose
+    number in a text is the sum of those of its parts.
+
+    Args:
+        words: sequence of `WordSpan`.
+        texts: dict of "a", "b" -> str or None. The texts of the words.
+    """
+
+    def __init__(self, words: Sequence[WordSpan], texts: Mapping[str, str | None]) -> None:
+        self._words, self._texts = words, {source: text for source, text in texts.items() if text is not None}
+
+    def positions_of(self, spelling: str) -> list[tuple[int, ...]]:
+        """The positions of all words with this spelling; if there are none, without regard to case and accents."""
+        spelling = spelling.strip()
+        exact = self._found(spelling, len(spelling), self._characters, str)
+        return exact or self._found(folded(spelling), len(_decomposed(spelling)), self._decomposed_characters, folded)
+
+    def _found(self, spelling, length, places, form):
+        starts, ends = places
+        found = []
+        for first, word in enumerate(self._words):
+            last = ends.get((word.source, starts[first] + length), -1)
+            if first <= last and form(self._texts[word.source][word.start : self._words[last].end]) == spelling:
+                positions = (position for one in self._words[first : last + 1] for position in one.positions)
+                found.append(tuple(positions))
+        return found
+
+    @cached_property
+    def _characters(self):
+        return self._places({source: range(len(text) + 1) for source, text in self._texts.items()})
+
+    @cached_property
+    def _decomposed_characters(self):
+        return self._places(
+            {
+                source: list(accumulate((len(_decomposed(character)) for character in text), initial=0))
+                for source, text in self._texts.items()
+            }
+        )
+
+    def _places(self, before):
+        """(The start of each word, the number of the first word that ends at a place (source, character)).
+
+        ``before`` has the number of characters before each place of a text.
+        """
+        starts = [before[word.source][word.start] for word in self._words]
+        ends = {(word.source, before[word.source][word.end]): n for n, word in reversed(list(enumerate(self._words)))}
+        return starts, ends
+
+
+def _decomposed(text):
+    """The text that `folded` composes: two are equal if and only if the folded ones are."""
+    return normalize("NFD", text.casefold())
 
 
 def _not_found(spelling, repetitions, words, encoding, texts, tokenizer):
     if _is_cut(encoding):
         words_of_full_texts = _words_of_full_texts(texts, tokenizer)
-        if len(_matches(spelling, words_of_full_texts, texts)) > repetitions:
+        if len(_WordSearch(words_of_full_texts, texts).positions_of(spelling)) > repetitions:
             return _cut_off(f"The word {spelling!r} is", encoding.length)
     if repetitions:
         return WordNotFound(
             f"{spelling!r} was requested {repetitions + 1} times, but the text has it "
             f"{'once' if repetitions == 1 else f'{repetitions} times'}."
         )
-    similar = get_close_matches(spelling, dict.fromkeys(word.text for word in words), n=3, cutoff=0.6)
+    known = dict.fromkeys(word.text for word in words) if len(spelling) <= _LONGEST_CORRECTED else ()
+    similar = get_close_matches(spelling, known, n=3, cutoff=0.6)
     return WordNotFound(f"The word {spelling!r} is not in the text.{did_you_mean(map(repr, similar))}")
 
 

@@ -188,9 +188,9 @@ def vocabulary_id(tokenizer: BaseTokenizer, token: Any) -> int:
     Raises:
         InputError: the word is not a single token of the vocabulary.
     """
-    for vocabulary in (tokenizer.spellings, tokenizer.vocab):
-        if token in vocabulary:
-            return vocabulary.index(token)
+    known = tokenizer.find_token(token) if isinstance(token, str) else None
+    if known is not None:
+        return known
     pieces = tokenizer.tokenize(token) if isinstance(token, str) and token.strip() else None
     if pieces is not None and len(pieces) == 1 and pieces.ids[0] != tokenizer.unk_id:
         return int(pieces.ids[0])

@@ -152,9 +152,7 @@ def _value(option, value, store, limits):
         raise RequestProblem(
             413, f"{option.name} has {len(value)} values, but at most {limits.max_inputs} are read together."
         )
-    for text in value if isinstance(value, list) else (value,):
-        if isinstance(text, str):
-            checked_length(text, option.name, limits)
+    check_lengths(value, option.name, limits)
     if reads_texts(option):
         if not _is_list(value, str):
             raise InputError(f"{option.name} must be a list of texts.")
@@ -196,7 +194,7 @@ def _namespace(analysis, body, limits):
         keys = ", ".join(f"{key} ({kind.__name__})" for key, kind in TARGET_KEYS.items())
         raise RequestProblem(400, f'"target" must be an object with some of {keys}.')
     texts = text_rows(body.get("rows"), limits)
-    mask = _mask(body, '"mask"')
+    mask = _mask(body, '"mask"', limits)
     if analysis.inputs in ("pair", "pair with file", "text", "texts") and body.get("text_a") is None:
         raise InputError(f'{analysis.name} needs a text: give "text_a".')
     if analysis.inputs == "file" and texts is None:
@@ -237,16 +235,17 @@ def text_rows(rows: Any, limits: ServiceLimits) -> tuple[TextRow, ...] | None:
             )
         text_a, text_b = (checked_length(row.get(name), f"{name} of row {number}", limits) for name in _PAIR)
         label = checked_length(row.get("label"), f"label of row {number}", limits)
-        mask = _mask(row, f"The mask of row {number}")
+        mask = _mask(row, f"The mask of row {number}", limits)
         read.append(TextRow(number, text_a or "", text_b, tuple(mask), label))
     return tuple(read)
 
 
-def _mask(item, name):
+def _mask(item, name, limits):
     mask = [] if item.get("mask") is None else item["mask"]
     mask = [mask] if isinstance(mask, str) else mask
     if not _is_list(mask, str, int):
         raise InputError(f"{name} must be a word, or a list of words and positions.")
+    check_lengths(mask, name, limits)
     return mask
 
 
@@ -262,6 +261,16 @@ def checked_length(text: Any, name: str, limits: ServiceLimits) -> str | None:
             413, f"{name} has {len(text):,} characters, but at most {limits.max_characters:,} are read."
         )
     return text
+
+
+def check_lengths(value: Any, name: str, limits: ServiceLimits) -> None:
+    """Check the lengths of the texts that a value is or has; what is no text is not looked at.
+
+    Raises: RequestProblem if one is too long.
+    """
+    for text in value if isinstance(value, list) else (value,):
+        if isinstance(text, str):
+            checked_length(text, name, limits)
 
 
 def _is_list(value, *kinds):

@@ -81,6 +81,16 @@ class ModelStore:
         self._budget.make_room()  # a model grows with the graphs that its engine compiles
         return served
 
+    def get_loaded(self, name: Any = None) -> ServedModel | None:
+        """The model of a name if it is in memory, else None; it does not wait while another model is loaded.
+
+        Raises: RequestProblem as `name_of`.
+        """
+        served = self._loaded.get((self.name_of(name), self._precision))
+        if served is not None:
+            self._budget.make_room()
+        return served
+
     def loaded(self) -> list[str]:
         """The names of the models in memory."""
         return self._loaded.names()

@@ -13,10 +13,6 @@ from bert_tf.serving.limits import ServiceLimits
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _STRING: dict[str, Any] = {"type": "string"}
-_MASK = {
-    "description": "words to mask, or positions of tokens",
-    "oneOf": [_STRING, {"type": "array", "items": {"oneOf": [_STRING, {"type": "integer"}]}}],
-}
 _MODEL = {**_STRING, "description": "name of a model of GET /models; without it the default"}
 
 
@@ -31,7 +27,11 @@ def specification(analyses: dict[str, Analysis], limits: ServiceLimits) -> dict[
     """
     text = {**_STRING, "maxLength": limits.max_characters}
     pair = {"text_a": text, "text_b": text}
-    masked = {**pair, "mask": _MASK}
+    mask = {
+        "description": "words to mask, or positions of tokens",
+        "oneOf": [text, {"type": "array", "items": {"oneOf": [text, {"type": "integer"}]}}],
+    }
+    masked = {**pair, "mask": mask}
     top_k = {"type": "integer", "minimum": 1, "maximum": limits.max_top_k, "default": 5}
     vector = {
         "pooling": {
@@ -41,7 +41,7 @@ def specification(analyses: dict[str, Analysis], limits: ServiceLimits) -> dict[
         "layer": {"type": "integer", "default": -1, "description": "0 the embeddings, -1 the last layer"},
         "length": {"type": "integer", "minimum": 3, "description": "tokens to which a text is cut"},
     }
-    words = {"oneOf": [_STRING, {"type": "array", "items": _STRING}]}
+    words = {"oneOf": [text, {"type": "array", "items": text}]}
     paths = {
         "/predict": _post(
             "Predict masked words, the next sentence, replaced tokens",

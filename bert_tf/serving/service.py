@@ -22,7 +22,7 @@ from bert_tf.checkpoints import list_models
 from bert_tf.errors import CheckpointError, InputError, TaskError, TextError, check_text, checked_pair
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.serving.analysis_request import answer as analysis_answer
-from bert_tf.serving.analysis_request import checked_length, served_analyses
+from bert_tf.serving.analysis_request import check_lengths, checked_length, served_analyses
 from bert_tf.serving.limits import ServiceLimits
 from bert_tf.serving.metrics import Metrics
 from bert_tf.serving.model_store import ModelStore
@@ -51,18 +51,21 @@ class Service:
         # Analyses and vectors have no batches: one after the other they leave the cores to the predictions. One that
         # has begun ends before the next begins, even if its client goes.
         self._one_at_a_time = ThreadPoolExecutor(1, "analyses")
+        # Models are loaded one after the other: who waits for one takes no thread from the requests of loaded models.
+        self._loading = ThreadPoolExecutor(1, "loading")
 
     async def predict(self, request: Request) -> Any:
         """POST /predict."""
         body = await self._body(request, _PREDICT_KEYS)
         top_k = 5 if body.get("top_k") is None else body["top_k"]
         targets = _words(body.get("targets"), "targets")
+        check_lengths(list(targets), "targets", self.limits)
         check_top_k(top_k)
         if top_k > self.limits.max_top_k:
             raise InputError(f"top_k must be at most {self.limits.max_top_k}, not {top_k}.")
         rows, single = self._inputs(body, self._row, ("text_a", "text_b", "mask"))
-        served = await self._served(body)
-        self._check_predictions(rows, top_k, len(set(targets)), served.bert.tokenizer)
+        served = await self._served(request, body.get("model"))
+        await run_in_threadpool(self._check_predictions, rows, top_k, len(targets), served.bert.tokenizer)
         results = await self._batched(request, served.predictions.submit((top_k, targets), rows), single)
         answers = await run_in_threadpool(
             lambda: [result if isinstance(result, dict) else result.to_dict() for result in results]
@@ -73,7 +76,7 @@ class Service:
         """POST /tasks/{model}."""
         body = await self._body(request)
         records, single = self._inputs(body, self._record)
-        served = await self._served({"model": request.path_params["model"]})
+        served = await self._served(request, request.path_params["model"])
         if served.bert.task is None:
             raise RequestProblem(404, f"{served.bert.name} is not fine-tuned for a task; ask /predict instead.")
         answers = await self._batched(request, served.answers.submit("task", records), single)
@@ -87,7 +90,7 @@ class Service:
         layer = -1 if layer is None else layer
         if length is not None and (type(length) is not int or length < 3):
             raise InputError(f"length must be a whole number of at least 3, not {str(length)[:80]}.")
-        served = await self._served(body)
+        served = await self._served(request, body.get("model"))
 
         def compute():
             from bert_tf.inference.sentence_vectors import sentence_vectors
@@ -214,6 +217,9 @@ class Service:
     def _row(self, item):
         pair = self._pair(item)
         mask = item.get("mask") if isinstance(item, dict) else None
+        for word in mask if isinstance(mask, list) else (mask,):
+            if isinstance(word, str):
+                check_text(checked_length(word, "mask", self.limits), "mask")
         return *pair, [] if mask is None else mask
 
     def _record(self, item):
@@ -222,9 +228,7 @@ class Service:
         if not isinstance(item, dict):
             raise InputError("An input must be a text or an object.")
         for name, value in item.items():
-            for text in value if isinstance(value, list) else (value,):
-                if isinstance(text, str):
-                    checked_length(text, name, self.limits)
+            check_lengths(value, name, self.limits)
         if "text_a" in item and "text_b" not in item:
             item = {"text": item["text_a"], **item}
         return item
@@ -232,15 +236,11 @@ class Service:
     def _check_predictions(self, rows, top_k, targets, tokenizer):
         """Refuse a request whose answer would be too large: the masks in its texts and those that it names.
 
-        Each mask has `top_k` predictions and as many more as there are `targets`.
+        Each mask has `top_k` predictions and as many more as there are `targets`. These are looked up even if there is
+        no mask.
         """
-        masks = sum(
-            sum((text or "").count(tokenizer.mask_token) for text in row[:2])
-            + (len(row[2]) if isinstance(row[2], list) else 1)
-            for row in rows
-            if not isinstance(row, Exception)
-        )
-        if masks * (top_k + targets) > self.limits.max_predictions:
+        masks = sum(_masks(row, tokenizer) for row in rows if not isinstance(row, Exception))
+        if max(masks, 1) * (top_k + targets) > self.limits.max_predictions:
             raise RequestProblem(
                 413,
                 f"The request has {masks:,} masks and asks for {top_k + targets:,} predictions at each, but at most "
@@ -251,8 +251,11 @@ class Service:
         """The result of a function, one after the other, unless the client goes before it begins."""
         return await _for_client(request, asyncio.wrap_future(self._one_at_a_time.submit(compute)))
 
-    async def _served(self, body):
-        return await run_in_threadpool(self.store.get, body.get("model"))
+    async def _served(self, request, name):
+        served = await run_in_threadpool(self.store.get_loaded, name)
+        if served is None:
+            served = await _for_client(request, asyncio.wrap_future(self._loading.submit(self.store.get, name)))
+        return served
 
     async def _batched(self, request, futures, single):
         waits = [asyncio.wrap_future(future) for future in futures]
@@ -350,7 +353,9 @@ def _answering(service: Service, handler: Callable, limited: bool = True) -> Cal
                 raise RequestProblem(503, f"{metrics.waiting} requests are being answered; try again in a second.")
             metrics.waiting += 1
             try:
-                text = await run_in_threadpool(_encoded, await handler(request))
+                answer = await handler(request)
+                # A small answer of a route without a limit needs no thread: all may be taken.
+                text = await run_in_threadpool(_encoded, answer) if limited else _encoded(answer)
             finally:
                 metrics.waiting -= 1
         except Exception as error:
@@ -363,6 +368,15 @@ def _answering(service: Service, handler: Callable, limited: bool = True) -> Cal
         return Response(text, status, headers, media_type="application/json")
 
     return endpoint
+
+
+def _masks(row, tokenizer):
+    """How many masks a row has: those typed in its texts, and the tokens and the pieces of the words that it names."""
+    *texts, mask = row
+    typed = sum(tokenizer.normalize_mask_token(text).count(tokenizer.mask_token) for text in texts if text)
+    named = mask if isinstance(mask, list) else [mask]
+    words = [item for item in named if isinstance(item, str)]
+    return typed + len(named) - len(words) + sum(map(len, tokenizer.batch_ids(words, "exact")))
 
 
 def _encoded(content):
@@ -382,9 +396,10 @@ def _sentence(error):
 
 
 def _words(value, name):
+    """The words of a key, each once."""
     value = [value] if isinstance(value, str) else value
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise InputError(f'"{name}" must be a word or a list of words.')
-    return tuple(value)
+    return tuple(dict.fromkeys(value))

@@ -4,6 +4,7 @@ Shapes: T tokens.
 """
 
 import copy
+import functools
 import json
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -198,6 +199,15 @@ class BaseTokenizer:
         """Return a token in BERT's spelling; a text that is not a token is returned unchanged."""
         index = self._ids.get(token)
         return token if index is None else self.spellings[index]
+
+    @functools.cached_property
+    def _ids_of_spellings(self) -> dict[str, int]:
+        # From the end: of several tokens of one spelling the first counts.
+        return {spelling: index for index, spelling in reversed(list(enumerate(self.spellings)))}
+
+    def find_token(self, name: str) -> int | None:
+        """Return the id of a token by its spelling in `spellings` or, if none is spelled so, in `vocab`; else None."""
+        return self._ids_of_spellings.get(name, self._ids.get(name))
 
     def normalize_mask_token(self, text: str) -> str:
         """Return the text with "[MASK]" replaced by this vocabulary's mask token, if both have the same length.

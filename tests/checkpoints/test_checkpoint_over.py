@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -157,6 +158,16 @@ def test_a_tokenizer_that_cuts_otherwise_than_the_model_below_stays(tmp_path):
         folder = save_delta(tmp_path / "student", config, tokenizer, model, tmp_path / "base", open_folder)
         assert (folder / "tokenizer.json").exists() == (tokenizer is other)
         assert checkpoints.read(folder)[1].cuts_alike(tokenizer)
+
+
+def test_the_sentencepiece_model_is_under_the_checksums_and_not_stored_over_another_model(tmp_path):
+    config, tokenizer, model = checkpoints.read(GOLDEN / "deberta")
+    checkpoints.save(tmp_path / "base", config, tokenizer, model)
+    assert "spm.model" in json.loads((tmp_path / "base" / "checksums.json").read_text())
+    folder = save_delta(tmp_path / "student", config, tokenizer, model, tmp_path / "base", open_folder)
+    assert not list(folder.glob("*.model"))
+    shutil.copy(tmp_path / "base" / "spm.model", folder)  # as earlier versions left it
+    assert checkpoints.read(folder)[1].cuts_alike(tokenizer)
 
 
 def test_a_model_of_another_vocabulary_cannot_lie_over_it(teacher, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -22,6 +23,7 @@ from bert_tf.checkpoints.formats.keras_h5 import open_h5
 from bert_tf.checkpoints.hub_repository import folder_name, parse_name
 from bert_tf.checkpoints.library import read_config, stored_heads
 
+DEBERTA = Path(__file__).parents[1] / "golden" / "family" / "deberta"
 REPO = "someone/tiny-bert"
 FILES = ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors")
 
@@ -280,11 +282,19 @@ def test_what_cannot_be_read_is_said_before_anything_is_fetched(served, tmp_path
     assert not list(tmp_path.rglob("*.safetensors*"))
 
 
-@pytest.mark.parametrize("missing, problem", [("config.json", "no config.json"), ("vocab.txt", "no tokenizer file")])
+@pytest.mark.parametrize(
+    "missing, problem", [("config.json", "no config.json"), ("vocab.txt", "sentencepiece.bpe.model, spm.model).")]
+)
 def test_missing_files_are_named(served, missing, problem):
-    del served.files[REPO, missing]
-    served.files.pop((REPO, "tokenizer_config.json"))
+    del served.files[REPO, missing]  # the tokenizer_config.json that stays is no vocabulary
     assert problem in look_up(REPO, served.endpoint).problem
+
+
+def test_a_vocabulary_that_is_a_sentencepiece_model_alone_is_fetched(hub, tmp_path):
+    hub.add_model(REPO, DEBERTA)
+    folder = download(REPO, endpoint=hub.endpoint, folder=tmp_path)
+    assert (folder / "spm.model").is_file()
+    assert read(folder)[1].vocab == read(DEBERTA)[1].vocab
 
 
 def test_settings_that_are_no_json_are_said(served):

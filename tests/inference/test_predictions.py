@@ -192,6 +192,18 @@ def test_a_word_of_other_spelling_is_the_one_it_is_read_as():
     assert [one.token for one in answer.targets] == ["cat"]
 
 
+def test_a_word_is_found_by_its_spelling_before_its_readable_name():
+    from bert_tf.inference.predictions import vocabulary_id
+    from tests.conftest import byte_level_tokenizers
+
+    tokenizer = byte_level_tokenizers()[0].with_rows(404)
+    for index, (spelling, token) in enumerate(zip(tokenizer.spellings, tokenizer.vocab)):
+        assert vocabulary_id(tokenizer, spelling) == tokenizer.spellings.index(spelling)
+        assert vocabulary_id(tokenizer, token) == (
+            tokenizer.spellings.index(token) if token in tokenizer.spellings else index
+        )
+
+
 @pytest.mark.parametrize(
     "word, says",
     [
@@ -208,7 +220,7 @@ def test_a_word_of_several_pieces_or_of_none_is_refused(tiny_bert, word, says):
         tiny_bert.fill_mask(trace, targets=["cat", word])
 
 
-@pytest.mark.parametrize("word", ["", "中", 3])
+@pytest.mark.parametrize("word", ["", "中", 3, ["cat"]])
 def test_a_prediction_refuses_a_word_that_is_no_word(tiny_bert, word):
     with pytest.raises(InputError, match="is no token"):
         tiny_bert.predict("the [MASK] sat", targets=["cat", word])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import EmptyText, InputError, MaskPositionError, MaskTruncated, WordNotFound
-from bert_tf.inference.words import Word
+from bert_tf.inference.words import Word, folded
 from bert_tf.models import view
 from bert_tf.tokenizers import TextError
 
@@ -113,6 +113,19 @@ def test_accents_are_found_composed_and_decomposed(tiny_bert, text, word):
 def test_words_written_with_punctuation_or_spaces_are_found(tiny_bert):
     trace = tiny_bert.trace("so it's  Paris London", mask=["it's", "Paris London"])
     assert [trace.original_tokens[p] for p in trace.masks] == ["it", "'", "s", "Paris", "London"]
+
+
+def test_a_long_word_is_compared_only_where_it_can_be(tiny_bert, monkeypatch):
+    from bert_tf.inference import mask_positions
+
+    folds = []
+    monkeypatch.setattr(mask_positions, "folded", lambda text: folds.append(text) or folded(text))
+    text = "the cat " * 60
+    assert tiny_bert.trace(text, mask=text.upper()).masks == tuple(range(1, 121))
+    assert len(folds) == 2
+    with pytest.raises(WordNotFound, match="is not in the text"):
+        tiny_bert.trace(text, mask=" dog" * 100)
+    assert len(folds) < 130
 
 
 def test_words_of_the_second_text_are_found(tiny_bert):

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 import socket
 import threading
 import time
@@ -10,6 +11,7 @@ import urllib.error
 import urllib.request
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from bert_tf.serving.limits import ServiceLimits
 from bert_tf.serving.model_store import ModelStore
 from bert_tf.serving.service import application
 
+FAMILY = Path(__file__).parents[1] / "golden" / "family"
 TEXT = "The cat sat on the [MASK]."
 CONCEPT = {"concept": ["a"], "counterexamples": ["b"]}
 WRITER = {"generator": "tiny-cased", "seed": -1}
@@ -203,6 +206,23 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/predict", {"inputs": []}, 400, "at least one"),
         ("/predict", {"inputs": [TEXT, "[MASK] " * 8], "top_k": 6}, 413, "9 masks and asks for 6 predictions"),
         ("/predict", {"text_a": TEXT, "targets": [f"{n}" for n in range(46)]}, 413, "1 masks and asks for 51 pred"),
+        ("/predict", {"text_a": "none", "targets": [f"{n}" for n in range(46)]}, 413, "0 masks and asks for 51 pred"),
+        (
+            "/predict",
+            {"inputs": [TEXT, {"text_a": TEXT, "mask": "The cat sat on the"}], "top_k": 7, "targets": ["cat"]},
+            413,
+            "7 masks and asks for 8 predictions",
+        ),
+        ("/predict", {"text_a": TEXT, "mask": ["cat", "a" * 201]}, 413, "mask has 201 characters"),
+        ("/predict", {"text_a": TEXT, "mask": "a \ud83d"}, 400, "mask is broken at character 2"),
+        ("/predict", {"text_a": TEXT, "targets": ["a" * 201]}, 413, "targets has 201 characters"),
+        ("/explain/logit-lens", {"text_a": TEXT, "mask": "a" * 201}, 413, '"mask" has 201 characters'),
+        (
+            "/explain/head-profiles",
+            {"rows": [{"text_a": TEXT, "mask": ["a" * 201]}]},
+            413,
+            "The mask of row 1 has 201 characters",
+        ),
         ("/predict", b'{"\\ud800": 1}', 400, "Unknown keys: ?"),
         ("/predict", {"inputs": [TEXT] * 9}, 413, "at most 8"),
         ("/predict", {"text_a": TEXT, "targets": "a" * 6000}, 413, "5,000 bytes"),
@@ -275,6 +295,17 @@ def test_a_bad_request_gets_one_sentence(service, path, body, status, says):
     assert says in answer["error"] and "\n" not in answer["error"]
 
 
+def test_typed_masks_are_counted_as_the_model_reads_them(service, home):
+    shutil.copytree(FAMILY / "roberta", home / "tiny-roberta")
+    status, answer = ask(service, "/predict", {"text_a": "a [MASK] <mask> " * 4, "top_k": 7, "model": "tiny-roberta"})
+    assert status == 413 and "8 masks and asks for 7 predictions" in answer["error"]
+
+
+def test_a_target_that_is_repeated_counts_once(service, home):
+    status, answer = ask(service, "/predict", {"text_a": TEXT, "targets": ["cat", "dog"] * 50})
+    assert status == 200 and len(answer["masks"][0]["targets"]) == 2
+
+
 @pytest.mark.parametrize(
     "name, body, sentence",
     [
@@ -327,6 +358,29 @@ def test_analyses_that_wait_block_nothing_else_and_one_that_nobody_waits_for_is_
         end.set()
         assert all(one.result(60)[0] == 200 for one in asked)
     assert begun == ["stays"] * 45
+
+
+def test_requests_that_wait_for_a_model_hold_up_no_others(home, monkeypatch):
+    end, read = threading.Event(), ModelStore._read
+
+    def slow(store, name, precision):
+        if name == "tiny-uncased":
+            end.wait(60)
+        return read(store, name, precision)
+
+    monkeypatch.setattr(ModelStore, "_read", slow)
+    with served(ServiceLimits()) as address, ThreadPoolExecutor(41) as clients:
+        assert ask(address, "/predict", {"text_a": TEXT})[0] == 200
+        slow_request = {"text_a": TEXT, "model": "tiny-uncased"}
+        asked = [clients.submit(ask, address, "/predict", slow_request) for _ in range(41)]
+        try:
+            _wait_for(lambda: "in_progress 41" in ask(address, "/metrics")[1])
+            assert ask(address, "/health")[0] == 200
+            assert ask(address, "/predict", {"text_a": TEXT})[0] == 200
+            assert not any(one.done() for one in asked)
+        finally:
+            end.set()
+        assert all(one.result(60)[0] == 200 for one in asked)
 
 
 def test_an_analysis_that_has_begun_ends_before_the_next_even_if_its_client_goes(home, monkeypatch):
@@ -471,6 +525,8 @@ def test_the_description_refuses_what_the_service_refuses(service):
     assert not any(described["additionalProperties"] for described in objects)
     lens, neuron = (schema(f"/explain/{name}")["properties"]["options"] for name in ("logit-lens", "neuron"))
     assert lens["properties"]["top_k"]["maximum"] == LIMITS.max_top_k
+    word, words = schema("/predict")["oneOf"][0]["properties"]["mask"]["oneOf"]
+    assert word["maxLength"] == words["items"]["oneOf"][0]["maxLength"] == LIMITS.max_characters
     assert neuron["properties"]["head"]["type"] == "string"
 
 

@@ -8,7 +8,7 @@ import pytest
 from tokenizers import AddedToken, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as RustTokenizer
 
-from bert_tf.checkpoints.delta import VOCABULARY_FILES
+from bert_tf.checkpoints.model_checksums import VOCABULARY_FILES
 from bert_tf.tokenizers import Tokenizer, VocabularyError, read_tokenizer
 
 HARD = json.loads((Path(__file__).parents[1] / "golden" / "tokenizer.json").read_text())["texts"]
