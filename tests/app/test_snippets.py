@@ -778,6 +778,18 @@ def test_speed_is_measured_only_where_the_page_does():
     assert "measure_speed" not in pages()["architectures"].snippet(View(), 128)
 
 
+# Tasks
+
+
+@pytest.mark.parametrize("link", [{}, {"windows": "max"}, {"windows": "cut", "words": "1"}])
+def test_a_long_text_is_read_as_on_the_page(open_app, trained_in_windows, link):
+    text = "the cat sat on the mat in the park and the dog ran to the river bank of the city. " * 20
+    app = open_app(page="task_predictions", a=text, **{f"task_predictions.{name}": link[name] for name in link})
+    bars = figures(app)[0]["data"][0]
+    classes = ran(app)["answer"]["probabilities"]
+    np.testing.assert_allclose(array(bars["x"]), [classes[label] for label in bars["y"]], atol=1e-5)
+
+
 # A task of one's own
 
 
