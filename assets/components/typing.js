@@ -8,7 +8,8 @@ export default inOrder(function ({ data }) {
   const on = (type, act) => document.addEventListener(type, (event) => {
     if (event.target.matches?.(fields)) act(event.target, event);
   }, { capture: true, signal: listening.signal });
-  const draft = (field) => `draft ${field.getAttribute("aria-label")} ${location.search}`;
+  const drafts = (field) => `draft ${field.getAttribute("aria-label")} ?`;
+  const draft = (field) => drafts(field) + location.search.slice(1);
 
   on("input", (field) => {
     page?.setAttribute("data-typing", "");
@@ -16,7 +17,9 @@ export default inOrder(function ({ data }) {
   });
   on("focusout", (field) => {
     page?.removeAttribute("data-typing");
-    sessionStorage.removeItem(draft(field));
+    // The address may have changed since the field was typed in: the drafts under all addresses go.
+    const own = Object.keys(sessionStorage).filter((key) => key.startsWith(drafts(field)));
+    own.forEach((key) => sessionStorage.removeItem(key));
   });
   on("keydown", (field, event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

@@ -37,6 +37,7 @@ PAGE = Page(
 
 _MORE, _SEVERAL, _LEAST, _AS = "all_heads.more", "all_heads.several", "all_heads.least", "all_heads.as"
 _WORDS, _BOTH = "all_heads.words", "all_heads.both"
+_WAYS = {"ab": "A → B", "ba": "B → A"}
 
 
 def page():
@@ -169,12 +170,16 @@ def _heads(shared, token_trace, trace, selection, chosen):
             )
         components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
     detail = attention_controls.detail(selection) if as_map else selection
+    view = state.view()
+    drawn = {view.selection: detail}
+    if trace.text_b is not None and not as_map and state.setting(_BOTH, False):
+        drawn = {way: plots.select(trace, way, view.special, view.punctuation) for way in _WAYS}
     least = 0.0 if as_map else attention_controls.least(_LEAST)
     snippets.give(
         shared,
         token_trace,
         chosen[:1] if as_map else chosen,
-        detail,
+        drawn,
         least,
         trace if trace is not token_trace else None,
     )
@@ -183,22 +188,27 @@ def _heads(shared, token_trace, trace, selection, chosen):
         if several:
             st.caption(f"The heatmap shows layer {layer + 1}, head {head + 1} alone. Lines show all chosen heads.")
     else:
-        _lines(trace, selection, chosen, name, colours)
+        _lines(trace, drawn, chosen, name, colours)
 
 
-def _lines(trace, selection, chosen, name, colours):
-    """The lines of the chosen heads; of a pair from A to B and from B to A beside each other, if asked for."""
-    least, view = attention_controls.least(_LEAST), state.view()
-    if trace.text_b is None or not state.setting(_BOTH, False):
+def _lines(trace, drawn, chosen, name, colours):
+    """The lines of the chosen heads.
+
+    Args:
+        drawn: dict from a value of the view's ``selection`` to its ``Selection``: one, or those of ``_WAYS``, which are
+            drawn beside each other.
+    """
+    least = attention_controls.least(_LEAST)
+    if len(drawn) == 1:
+        (selection,) = drawn.values()
         attention_controls.draw_lines("c_lines", trace, chosen, selection, name, least, colours)
         return
-    for column, (way, title) in zip(st.columns(2), {"ab": "A → B", "ba": "B → A"}.items()):
+    for column, (way, part) in zip(st.columns(2), drawn.items()):
         with column:
-            st.markdown(f"**{title}**")
-            part = plots.select(trace, way, view.special, view.punctuation)
+            st.markdown(f"**{_WAYS[way]}**")
             if part:
                 attention_controls.draw_lines(
-                    f"c_lines_{way}", trace, chosen, part, f"{name}-{way}", least, colours, f"Lines {title}"
+                    f"c_lines_{way}", trace, chosen, part, f"{name}-{way}", least, colours, f"Lines {_WAYS[way]}"
                 )
             else:
                 st.caption("No token is left under these filters.")

@@ -62,24 +62,26 @@ def page():
     trace = _trace(shared, encoding)
     if trace is None:
         return
-    drawn = None
+    models = [(shared, trace)]
     if second is None:
-        drawn = _one_model(shared, trace)
-        if drawn is not None:
+        drawn = [_one_model(shared, trace)]
+        if drawn[0] is not None:
             with links:
-                _share(shared, trace, *drawn)
+                _share(shared, trace, *drawn[0])
     else:
         other = inputs.model(second)
         other_encoding = other.encode(state.view().a, state.view().b)
         other_trace = _trace(other, other_encoding, "other")
         if other_trace is None:
             return
-        _two_models(installed, (shared, trace), (other, other_trace))
+        models.append((other, other_trace))
+        drawn = _two_models(installed, *models)
         model_offer.draw("predict")
     with links:
         _link()
-    single, of_pieces, _ = mask_predictions.asked_words(shared)
-    snippets.give(shared, trace, single, drawn, of_pieces)
+    snippets.give(
+        *((*model, *mask_predictions.asked_words(model[0])[:2], where) for model, where in zip(models, drawn))
+    )
     _footer(shared, trace)
 
 
@@ -178,7 +180,10 @@ def _one_model(shared, trace):
 
 
 def _two_models(installed, *models):
-    """Draw the three things of two models, each model in its column; the same thing begins at the same height."""
+    """Draw the three things of two models, each model in its column; the same thing begins at the same height.
+
+    Returns: the layer and head that are drawn of either model, as of `_one_model`.
+    """
     (first, first_trace), (_, second_trace) = models
     links = {"": True, "_other": linked_tokens(second_trace, first_trace)}
 
@@ -196,12 +201,14 @@ def _two_models(installed, *models):
         "attention": lambda shared, trace, side: attention_view.draw(shared, trace, side, first.config, links[side]),
     }
     for name, draw in parts.items():
+        drawn = []
         for side, column, (shared, trace) in zip(("", "_other"), st.columns(2, gap="large"), models):
             with column:
                 if name != "title":
                     # On a telephone the two models stand one below the other: the style sheet shows their names there.
                     st.container(key=f"model_of_{name}{side}").caption(title(shared.name))
-                draw(shared, trace, side)
+                drawn.append(draw(shared, trace, side))
+    return drawn  # of the last part, the attention
 
 
 def _footer(shared, trace):

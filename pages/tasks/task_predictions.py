@@ -92,13 +92,15 @@ def page():
         return
     shared = inputs.model(name)
     view = state.view()
-    windows = None
+    trained = windows = settings.extra.get("windows")
     if packed := task_models.packed(shared, settings, view.a, view.b):
         longest = max(packed, key=lambda encoding: sum(encoding.truncated))
         if settings.task == "classify" and any(longest.truncated):
-            windows = _windows(settings)
+            windows = _windows(trained)
         if windows is None:
             inputs.warn_truncated(longest)
+    # Windows as in the training keep the step of the training.
+    windows = () if windows == trained else (windows,)
     prediction = _prediction(shared, settings, windows)
     snippets.give(shared, task_models.record(settings, view.a, view.b), windows=windows)
     _DRAW_TASK[settings.task](shared, settings, prediction)
@@ -128,26 +130,21 @@ def _picked(known):
     return name or first
 
 
-def _windows(settings):
-    """Draw the choice of how a text that is too long is read; returns "mean" or "max", or None to cut it."""
-    st.segmented_control(
+def _windows(trained):
+    """Draw the choice of how a text that is too long is read; returns "mean" or "max", or None to cut it.
+
+    Args:
+        trained: the same of the model's training.
+    """
+    chosen = st.segmented_control(
         "The text is longer than the model reads at once",
         list(_WINDOWS),
         format_func=_WINDOWS.get,
         required=True,
-        help="Windows overlap by half and cover the whole text; of a pair they move over the second text. The mean or "
-        "the maximum is that of their logits.",
-        **state.bind_setting("task_predictions.windows", "w_task_windows", _trained_windows(settings), _WINDOWS),
+        help="Windows overlap by half, or as in the training of the model, and cover the whole text; of a pair they "
+        "move over the second text. The mean or the maximum is that of their logits.",
+        **state.bind_setting("task_predictions.windows", "w_task_windows", trained or "cut", _WINDOWS),
     )
-    return _chosen_windows(settings)
-
-
-def _trained_windows(settings):
-    return settings.extra.get("windows") or "cut"
-
-
-def _chosen_windows(settings):
-    chosen = state.setting("task_predictions.windows", _trained_windows(settings))
     return None if chosen == "cut" else chosen
 
 
@@ -173,12 +170,13 @@ def _usable(settings):
 
 
 def _prediction(shared, settings, windows):
+    """The prediction for the view's texts, with its ``seconds``; ``windows``: see ``snippet``."""
     import time
 
     view = state.view()
 
     def predict(bert):
-        task = bert.task.with_windows(windows) if settings.task == "classify" else bert.task
+        task = bert.task.with_windows(*windows) if windows else bert.task
         return task.predict([task_models.record(settings, view.a, view.b)])
 
     def ask():
@@ -236,8 +234,7 @@ def _words(shared, settings, label):
         return
     target = shared.run(class_target, trace, label)
     call = Call.of(occlusion, target=target)
-    windows = _chosen_windows(settings) if any(packed.truncated) else None
-    snippets.give(shared, task_models.record(settings, view.a, view.b), trace, call, windows)
+    snippets.add(trace=trace, call=call)
     saliency = calls.job_result(shared, call, trace, label="Masking words", name="task words")
     if saliency is None:
         return

@@ -176,6 +176,24 @@ def with_tasks(environment, task_home, monkeypatch):
     task_models._settings.clear()
 
 
+@pytest.fixture
+def trained_in_windows(with_tasks, task_home, tmp_path, monkeypatch):
+    """Let the explorer use one classifier alone, trained in windows that move by 32 pieces. Returns: its folder."""
+    from bert_tf.checkpoints.model_checksums import write_model_checksums
+    from ui.session import task_models
+
+    folder = shutil.copytree(task_home / "classes", tmp_path / "in-windows")
+    settings = json.loads((folder / "task.json").read_text())
+    (folder / "task.json").write_text(json.dumps({**settings, "extra": {"windows": "mean", "stride": 32}}))
+    write_model_checksums(folder)
+    (tmp_path / "explorer.toml").write_text(
+        '[models]\ndefault = "in-windows"\noffered = ["in-windows"]\nwarm = false\n'
+    )
+    use_models_in(tmp_path, monkeypatch)
+    task_models._settings.clear()
+    return folder
+
+
 def save_family(home, *more):
     """A folder with one small random model of each architecture, and the model folders ``more``. Returns: its path."""
     for folder in (*(family_models.GOLDEN_FOLDERS / name for name in family_models.TEXTS), *more):

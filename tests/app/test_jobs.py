@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from bert_tf.errors import checked_text
+from bert_tf.errors import checked_text, report
 from tests.app.page_reading import PATIENCE
 from ui.session import jobs
 from ui.session.jobs import Job
@@ -34,8 +34,6 @@ def holding(room):
 
 
 def steps(number, pause=0.0):
-    from bert_tf.errors import report
-
     def work(progress):
         for done in range(1, number + 1):
             time.sleep(pause)
@@ -98,6 +96,25 @@ def test_a_job_nobody_wants_any_more_ends():
     job = Job("key", steps(1_000_000, 0.001), slots(), wanted.is_set)
     wanted.clear()
     assert ended(job).status == "stopped"
+
+
+@pytest.mark.parametrize("away, expected", [(range(2, 4), ("done", 9)), (range(2, 10), ("stopped", 5))])
+def test_a_job_goes_on_while_its_visitor_is_away_for_a_moment(monkeypatch, away, expected):
+    now = types.SimpleNamespace(seconds=0.0)
+
+    def work(progress):
+        for step in range(1, 10):
+            now.seconds = 10.0 * step
+            report(progress, step, 9)
+
+    monkeypatch.setattr(jobs, "time", types.SimpleNamespace(monotonic=lambda: now.seconds))
+    monkeypatch.setattr(jobs, "get_script_run_ctx", lambda: types.SimpleNamespace(session_id="theirs"))
+    monkeypatch.setattr(jobs.st, "session_state", {})
+    monkeypatch.setattr(jobs.state, "view", lambda: types.SimpleNamespace(page="saliency"))
+    monkeypatch.setattr(jobs.state, "is_here", lambda session: session == "theirs" and now.seconds // 10 not in away)
+    monkeypatch.setattr(jobs, "_slots", slots)
+    job = ended(jobs.start("name", "key", work))
+    assert (job.status, job.done) == expected
 
 
 def test_no_more_run_at_once_than_there_are_slots():
@@ -177,7 +194,7 @@ def test_long_work_lets_others_use_the_model_between_its_steps():
 
 
 def test_work_that_is_cancelled_lets_go_of_the_model():
-    from bert_tf.errors import Cancelled, report
+    from bert_tf.errors import Cancelled
     from ui.session.model_store import SharedModel
 
     shared = SharedModel("m", object)

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shlex
 import shutil
 
@@ -127,6 +128,29 @@ def test_words_asked_about_are_so_in_the_lines(open_app, capsys, fill):
             assert f"('{one['text']}', {one['rank'].replace(',', '')}, {round(one['p'], 5)}" in output
 
 
+@pytest.mark.parametrize("fill", ["independent", "joint"])
+@pytest.mark.parametrize("mean", ["0", "1"])
+def test_two_models_that_are_compared_are_both_in_the_lines(open_app, capsys, fill, mean):
+    link = {"with": "tiny-uncased", "predict.compare": "1", "predict.ask": "rabbit", "predict.mean": mean}
+    app = open_app(page="predict", model="tiny-cased", **PAIR, mask="a2,b2", layer="3", head="2", fill=fill, **link)
+    bars, drawn = components(app, "bars"), components(app, "lines")
+    capsys.readouterr()
+    names = ran(app)
+    blocks = re.split("^(?:tiny-cased|tiny-uncased)\n", capsys.readouterr().out, flags=re.MULTILINE)[1:]
+    for variable, cards, gauge, lines, block in zip(
+        ("trace", "other"), bars, components(app, "gauge"), drawn, blocks, strict=True
+    ):
+        trace = names[variable]
+        assert trace.nsp.is_next == pytest.approx(gauge["is_next"], abs=1e-5)
+        for card in cards["cards"]:
+            best = card["predictions"][0]
+            assert f"{card['position']} [('{best['text']}', {round(best['p'], 3)})" in block
+        assert block.count(" -> ") == trace.length == len(lines["left"])
+        assert list(trace.tokens) == lines["left"]
+    on_page = np.frombuffer(base64.b64decode(drawn[1]["bytes"]), np.uint8)
+    np.testing.assert_allclose(on_page / 255, names["weights"].ravel(), atol=3e-3)
+
+
 def test_a_model_computes_in_the_page_s_precision(open_app):
     app = open_app(page="side_by_side", a="The bunny ate it.", mask="a1", precision="bfloat16")
     assert run_until_done(app).code[-1].value.count("precision='bfloat16'") == 2
@@ -146,6 +170,21 @@ def test_all_open_heads_and_the_filters_are_in_the_lines(open_app, capsys):
     np.testing.assert_allclose(values / 255, weights, atol=3e-3)
     stdout_text = capsys.readouterr().out
     assert stdout_text.count("(") == sum(int((part >= 0.2).sum()) for part in weights)
+
+
+@pytest.mark.parametrize("words", ["0", "1"])
+def test_both_drawings_of_a_pair_are_in_the_lines(open_app, capsys, words):
+    link = {"all_heads.both": "1", "all_heads.words": words}
+    app = open_app(page="all_heads", layer="2", head="3", **PAIR, special="0", **link)
+    drawn, names = components(app, "lines"), ran(app)
+    printed = capsys.readouterr().out.splitlines()
+    tokens = names["trace"].tokens
+    assert [line.split()[0] for line in printed] == drawn[0]["left"] + drawn[1]["left"]
+    for side, line in zip(drawn, (printed[0], printed[-1]), strict=True):
+        assert re.findall(r"\(['\"](.+?)['\"], ", line) == side["right"] and len(side["right"]) < len(tokens)
+    values = np.frombuffer(base64.b64decode(drawn[1]["bytes"]), np.uint8)
+    part = names["weights"][np.ix_(names["selection"].rows, names["selection"].columns)]
+    np.testing.assert_allclose(values / 255, part.ravel(), atol=3e-3)
 
 
 def test_the_attention_of_words_is_in_the_lines(open_app):
@@ -776,6 +815,18 @@ def test_speed_is_measured_only_where_the_page_does():
 
     assert "measure_speed(rows)" in pages()["architectures"].snippet(View(), 128, True)
     assert "measure_speed" not in pages()["architectures"].snippet(View(), 128)
+
+
+# Tasks
+
+
+@pytest.mark.parametrize("link", [{}, {"windows": "max"}, {"windows": "cut", "words": "1"}])
+def test_a_long_text_is_read_as_on_the_page(open_app, trained_in_windows, link):
+    text = "the cat sat on the mat in the park and the dog ran to the river bank of the city. " * 20
+    app = open_app(page="task_predictions", a=text, **{f"task_predictions.{name}": link[name] for name in link})
+    bars = figures(app)[0]["data"][0]
+    classes = ran(app)["answer"]["probabilities"]
+    np.testing.assert_allclose(array(bars["x"]), [classes[label] for label in bars["y"]], atol=1e-5)
 
 
 # A task of one's own

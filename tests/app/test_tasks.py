@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.config import BertConfig
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.plots.numbers import percent
@@ -37,8 +38,6 @@ def no_trouble(app):
 
 
 def loaded(name, task_home):
-    import bert_tf
-
     return bert_tf.load(task_home / name)
 
 
@@ -848,6 +847,20 @@ def test_a_long_text_is_classified_in_windows(open_app, task_home):
     expected = loaded("classes", task_home).task.with_windows("max").predict([text])[0]["probabilities"]
     drawn = app.get("plotly_chart")[0].proto.spec
     assert all(f"{probability:.3f}"[:4] in drawn for probability in expected.values())
+
+
+@pytest.mark.parametrize("link, other", [(None, ()), ("foo", ()), ("mean", ()), ("max", ("max",)), ("cut", (None,))])
+def test_windows_as_in_the_training_keep_its_step(open_app, trained_in_windows, link, other):
+    text = "the cat sat on the mat in the park and the dog ran to the river bank of the city. " * 20
+    setting = {} if link is None else {"task_predictions.windows": link}
+    app = open_app(page="task_predictions", a=text, **setting)
+    no_trouble(app)
+    task = bert_tf.load(trained_in_windows).task
+    (expected,) = (task.with_windows(*other) if other else task).predict([text])
+    bars = json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]
+    near(array(bars["x"]), [expected["probabilities"][label] for label in bars["y"]])
+    assert app.segmented_control(key="w_task_windows").value == (link if other else "mean")
+    assert ("left out" in page_text(app)) == (link == "cut")
 
 
 def test_two_sentences_have_a_cosine(open_app, task_home):

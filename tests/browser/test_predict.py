@@ -349,6 +349,20 @@ def test_a_field_that_is_drawn_late_gets_its_draft_too(visit):
     expect(field).to_have_value("The bunny slept.", timeout=10_000)
 
 
+def test_a_draft_goes_with_its_text_though_the_address_has_changed(visit):
+    page = visit(MASKED).page
+    page.locator(".lines .left .token").first.wait_for()
+    field = page.get_by_label("Text A")
+    # As while the model loads: the text is typed at one address and applied at another.
+    page.evaluate("history.replaceState(history.state, '', location.pathname)")
+    field.fill("The bunny slept.")
+    page.evaluate(f"history.replaceState(history.state, '', {MASKED!r})")
+    field.press("Enter")
+    wait_for_link(page, "a", "The bunny slept.")
+    page.get_by_label("Text B").focus()
+    assert page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft'))") == []
+
+
 def test_explain_this_walks_the_same_texts_through_the_model(visit):
     page = visit(MASKED).page
     page.get_by_role("button", name="Explain this").click()

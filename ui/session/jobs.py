@@ -2,7 +2,8 @@
 
 A page calls ``result(name, key, label, function)``. The first call starts the job and draws a progress bar with a
 button to stop it. After the job, calls with the same key return the result. A job that its page no longer asks for is
-stopped; while another page is open, it continues.
+stopped; while another page is open, it continues. When the tab is closed it is stopped half a minute later: a browser
+whose connection broke comes back in that time, and finds its job.
 """
 
 import functools
@@ -28,6 +29,7 @@ _POLL = 0.4  # seconds between two updates of the progress bar
 SHORT = 0.1
 _UNFINISHED = ("waiting", "running")
 _ASKED = "_asked_jobs"
+_AWAY = 30.0  # seconds after which the job of a session that is not here is stopped
 _STEP = 0.1  # a job that has worked for so many seconds waits for the presses of all visitors
 
 
@@ -125,8 +127,23 @@ def start(name, key, function):
         disable_keras_reset()  # the runs of the page that draw the progress bar would reset Keras during the job
         return function(progress)
 
-    jobs[name] = started = Job(key, work, _slots(), lambda: state.is_here(session), page)
+    jobs[name] = started = Job(key, work, _slots(), _wanted_by(session), page)
     return started
+
+
+def _wanted_by(session):
+    """A callable () -> False once a session has been away for ``_AWAY`` seconds, from the first call that missed it."""
+    missed = None
+
+    def is_wanted():
+        nonlocal missed
+        if state.is_here(session):
+            missed = None
+            return True
+        missed = time.monotonic() if missed is None else missed
+        return time.monotonic() - missed < _AWAY
+
+    return is_wanted
 
 
 def drop(name):

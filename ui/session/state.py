@@ -308,7 +308,8 @@ def _parsed(text, default):
 
 
 def is_here(session: str) -> bool:
-    """Whether a session is active: after the visitor closed the tab it is not. Without a server always True."""
+    """Whether a session is active. After the visitor closed the tab it is not, nor while the connection of its browser
+    is lost: the browser may come back. Without a server always True."""
     return not exists() or get_instance().is_active_session(session)
 
 

@@ -138,3 +138,8 @@ def loading_two(view, names):
     first, second = names
     other = "second = bert" if first == second else loading(view, second, "second")
     return f"{loading(view, first)}\n{other}"
+
+
+def reading_two(view, names, traces):
+    """The lines that load two models as ``bert`` and ``second``, and compute their traces ``trace`` and ``other``."""
+    return f"{loading_two(view, names)}\n{reading(traces[0])}\n{reading(traces[1], 'other', 'second')}"

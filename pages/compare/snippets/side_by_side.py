@@ -3,7 +3,7 @@
 from bert_tf.inference.words import read_texts
 from ui.session.task_models import packed, record
 from ui.widgets import task_predictions
-from ui.widgets.snippet_parts import loading, reading, script
+from ui.widgets.snippet_parts import reading_two, script
 
 _COMPARE = """\
 layers = bert.config.num_hidden_layers, second.config.num_hidden_layers
@@ -43,9 +43,7 @@ def snippet(view, pair, traces, call, attention=None, class_call=None, lens_call
         class_call: ``Call`` of `class_lens`, where the layers' classes are.
         lens_calls: ``Call`` of `logit_lens` for either side, where the layers' words are.
     """
-    one, other = (side.shared.name for side in pair)
-    second = "second = bert" if one == other else loading(view, other, "second")
-    read = f"{loading(view, one)}\n{second}\n{reading(traces[0])}\n{reading(traces[1], 'other', 'second')}"
+    read = reading_two(view, [side.shared.name for side in pair], traces)
     imports, more = call.imports(), []
     if attention:
         (first, last), head, drawn, window = attention
