@@ -6,7 +6,6 @@ A page calls ``save`` with each of its results and ``save_drawing`` with each dr
 
 import csv
 import functools
-import html
 import io
 import json
 import math
@@ -17,6 +16,7 @@ import textwrap
 import numpy as np
 import streamlit as st
 
+from bert_tf.plots.theme import escape
 from ui.elements import components
 from ui.session import state
 from ui.shell import catalogue
@@ -165,7 +165,7 @@ def _figure(title, name, make, shows):
 
 def captioned(figure, shows):
     """A Plotly figure with a line above it that says what it shows; the figure's own title stays."""
-    lines = [html.escape(line) for line in textwrap.wrap(shows, _LINE)]
+    lines = [escape(line) for line in textwrap.wrap(shows, _LINE)]
     own = figure.layout.title.text
     return figure.update_layout(
         title={
