@@ -134,16 +134,13 @@ def _weights(trace, layer, head):
 def _draw_map(side, trace, layer, head, weights, drawn, start):
     selection, name = plots.select(trace), f"layer-{layer + 1}-{side.key}"
     if drawn == "lines":
-        texts = (side.text_a, side.text_b)
         export.save_drawing(f"Lines, {side.name}", name)
         components.lines(
             f"c_side_by_side_lines_{side.key}",
             plots.lines(trace, weights, selection.window(start, _MOST)),
             name,
-            caption=export.caption(name, side.shared.name, texts),
-            page=lambda: attention_controls.saved_page(
-                trace, [(layer, head)], selection, models=side.shared.name, texts=texts
-            ),
+            caption=export.trace_caption(name, trace),
+            page=lambda: attention_controls.saved_page(trace, [(layer, head)], selection),
         )
         return
     figures.show(

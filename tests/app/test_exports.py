@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.app.conftest import use_models_in
 from tests.app.page_reading import (
     column,
     component,
@@ -14,6 +15,7 @@ from tests.app.page_reading import (
     param,
     run_until_done,
 )
+from tests.conftest import make_bert, randomise
 from ui.widgets import export
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
@@ -763,6 +765,44 @@ def test_a_saved_figure_says_its_model_layer_head_and_text(open_app, monkeypatch
     figures.clear()
     run_until_done(open_app(page="saliency", model="tiny-uncased", a="the cat sat", mask="a1"))
     assert figures and all("tiny-uncased · “the cat sat”" in figure().layout.title.text for figure in figures.values())
+
+
+@pytest.fixture(scope="module")
+def single_text_home(tmp_path_factory):
+    """A models folder with a classifier of single texts that has no head for pairs: it leaves out text B."""
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import task_type
+
+    home, bert = tmp_path_factory.mktemp("single"), make_bert(with_heads=("pooler",))
+    settings = TaskSettings("classify", labels=("bad", "good"))
+    network = network_over(bert.model, task_type(settings.task), settings)
+    randomise(network, 1)
+    save_task(home / "single-texts", bert.config, bert.tokenizer, network, settings)
+    (home / "explorer.toml").write_text('[models]\ndefault = "single-texts"\nwarm = false\n')
+    return home
+
+
+@pytest.mark.parametrize("page", ["task_predictions", "all_heads", "saliency", "head_profiles", "logit_lens"])
+def test_a_saved_figure_names_no_text_that_the_model_leaves_out(single_text_home, monkeypatch, open_app, saved, page):
+    use_models_in(single_text_home, monkeypatch)
+    app = run_until_done(open_app(page=page, a="the cat sat", b="it ran", mask=""))
+    assert not app.exception and not app.error
+    drawings = components(app, "lines") + components(app, "grid")
+    shown = [menu["shown"] for menu in saved.values()] + [one["caption"] for one in drawings]
+    assert shown and all("“the cat sat”" in one and "it ran" not in one for one in shown)
+
+
+def test_a_saved_score_has_no_text_that_the_model_leaves_out(with_tasks, open_app, saved):
+    run_until_done(open_app(page="task_predictions", model="score", a="the cat sat", b="it ran"))
+    assert (saved["score"]["json"]["text_a"], saved["score"]["json"]["text_b"]) == ("the cat sat", "")
+
+
+@pytest.mark.parametrize("model, name", [("pairs", "classes"), ("answers", "answers"), ("endings", "endings")])
+def test_a_saved_figure_names_both_texts_of_a_task(with_tasks, open_app, saved, model, name):
+    run_until_done(open_app(page="task_predictions", model=model, a="the cat sat", b="it ran\non a mat"))
+    assert "“the cat sat” · “it ran on a mat”" in saved[name]["shown"]
 
 
 def test_the_menus_are_filled_when_they_are_opened(open_app):
