@@ -571,6 +571,42 @@ def test_figures_name_the_texts_of_both_sides(open_app, saved):
     assert "“The bunny sat.” · “Another text.”" in saved["attention-compared"]["shown"]
 
 
+@pytest.mark.parametrize(
+    "models, look, name",
+    [
+        (("classes", "classes"), "attention", "classes-compared"),
+        (("score", "score"), "attention", "answers-compared"),
+        (("tags", "words"), "attention", "marks-compared"),
+        (("classes", "classes"), "layers", "classes-by-layer-compared"),
+        (("score", "score"), "layers", "scores-by-layer-compared"),
+    ],
+)
+def test_figures_of_two_tasks_name_the_models_and_the_texts_of_both_sides(
+    with_tasks, open_app, saved, models, look, name
+):
+    # Labels of different texts are not compared.
+    texts = ["the cat sat", "the cat sat" if name == "marks-compared" else "a dog ran"]
+    link = {"side_by_side.what": "both", "side_by_side.a": texts[1], "side_by_side.look": look}
+    one, other = models
+    app = run_until_done(open_app(page="side_by_side", model=one, a=texts[0], b="it ran", **{"with": other, **link}))
+    assert not app.exception and not app.error
+    wanted = [" and ".join(dict.fromkeys(models)), *(f"“{text}”" for text in dict.fromkeys(texts))]
+    assert saved[name]["shown"] == " · ".join(wanted)
+
+
+@pytest.mark.parametrize("head, title", [("2", "layer 3, head 2"), ("0", "layer 3, mean of its heads")])
+def test_the_attention_maps_of_both_sides_name_their_side_layer_and_head(open_app, saved, head, title):
+    link = {"depth": "100", "side_by_side.what": "texts", "side_by_side.a": "The bunny ran.", "side_by_side.head": head}
+    app = open_app(page="side_by_side", a="The bunny sat.", **{"side_by_side.drawn": "lines", **link})
+    assert not app.exception
+    drawn = saved["attention-compared"]["figures"]
+    titles = [f"Text 1, {title}", f"Text 2, {title}", f"Text 1, {title}, minus Text 2, {title}"]
+    assert [drawn[name].layout.title.text for name in ("A", "B", "Difference")] == titles
+    assert [one["caption"] for one in components(app, "lines")] == [
+        f"tiny-cased · {title} · “{text}”" for text in ("The bunny sat.", "The bunny ran.")
+    ]
+
+
 def test_figures_of_minimal_pairs_name_their_sentences(open_app, saved):
     app = open_app(page="counterfactuals", **PAIR, **{"counterfactuals.kind": "pairs"})
     assert not app.exception

@@ -135,8 +135,8 @@ def caption(name, models="", texts=()):
     parts = [" and ".join(dict.fromkeys(title(model) for model in models))]
     heads = re.findall(r"layer-(\d+)-head-(\d+)", name) or re.findall(r"-(\d+)\.(\d+)", name)
     parts += [f"layer {layer}, head {head}" for layer, head in heads]
-    if not heads and (layer := re.search(r"layer-(\d+)", name)):
-        parts.append(f"layer {layer[1]}")
+    if not heads and (layer := re.search(r"layer-(\d+)(-mean)?", name)):
+        parts.append(f"layer {layer[1]}" + (", mean of its heads" if layer[2] else ""))
     parts += [f"“{textwrap.shorten(text, _LONGEST_TEXT, placeholder=' …')}”" for text in texts if _is_visible(text)]
     return " · ".join(parts)
 
