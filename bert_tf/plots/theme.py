@@ -134,6 +134,11 @@ def _template(dark: bool, kinds: frozenset[str]) -> dict[str, Any]:
     }
 
 
+def titled(figure: go.Figure, title: str) -> go.Figure:
+    """Set a figure's title, which is escaped; returns ``figure``."""
+    return figure.update_layout(title={"text": escape(title), "font": {"size": 15}}, margin={"t": 60})
+
+
 def escape(text: str) -> str:
     """A text with escaped HTML characters, because Plotly's labels read a subset of HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

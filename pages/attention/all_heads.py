@@ -119,7 +119,7 @@ def _overview(trace, selection):
         small,
         press_head,
         plots.ramp(state.is_dark()),
-        caption=export.caption("all-heads", trace.model),
+        caption=export.trace_caption("all-heads", trace),
     )
 
 

@@ -51,7 +51,7 @@ def page():
     call = Call.of(token_attention, layer=view.layer, position=position, head=head, flow=trace.length <= _MOST_FLOW)
     snippets.give(shared, trace, call, detail)
     attention = _attention(shared, trace, call)
-    export.save(f"methods-layer-{view.layer + 1}-token-{position}", attention, {"model": trace.model})
+    export.save(f"methods-layer-{view.layer + 1}-token-{position}", attention, trace=trace)
     weights(
         "c_methods",
         trace.tokens,

@@ -85,8 +85,9 @@ def page():
     profile = _of_file(shared) if _is_of_file() else _of_text(shared, trace)
     if profile is None:
         return
-    _measures(profile)
-    _table(profile, shared.name)
+    texts = () if _is_of_file() else export.texts_of(trace)
+    _measures(profile, texts)
+    _table(profile, shared.name, texts)
     if profile.syntax is not None:
         _relations(profile.syntax, shared.name)
     attention_controls.warning()
@@ -99,11 +100,6 @@ def page():
 def _is_of_file():
     """Whether the texts of a file are profiled, not that of the view."""
     return state.setting(_OF, "text") == "file"
-
-
-def _texts():
-    """The texts that a saved figure names, as of `export.caption`."""
-    return () if _is_of_file() else None
 
 
 def _of_text(shared, trace):
@@ -166,7 +162,7 @@ def _measure(measures):
     return name if name in measures else "entropy"
 
 
-def _measures(profile):
+def _measures(profile, texts):
     measures, view, dark = _titled(profile), state.view(), state.is_dark()
     widget = state.bind_setting(_MEASURE, "w_head_profiles_measure", "entropy", tuple(measures))
     name = _measure(measures)
@@ -190,7 +186,7 @@ def _measures(profile):
             hint=f"{meaning} Rows are layers, columns heads; the stronger the colour, the greater, from "
             f"{number(values.min(), digits)} to {number(values.max(), digits)}.",
             label=f"{title} of every head.",
-            caption=f"{title} · {export.caption('heads', texts=_texts())}",
+            caption=f"{title} · {export.caption('heads', texts=texts)}",
         )
     with right:
         st.markdown("**Heads with similar attention lie together**")
@@ -252,13 +248,13 @@ def _card(profile, measures):
         )
 
 
-def _table(profile, model):
+def _table(profile, model, texts):
     measures = _titled(profile)
     # The screen counts layers, heads and clusters from 1.
     rows = profile.to_frame()
     rows[["layer", "head", "cluster"]] += 1
     inputs.heading("All heads as a table")
-    export.save("heads", profile, {"model": model}, _texts())
+    export.save("heads", profile, {"model": model}, texts)
     columns = {"layer": "Layer", "head": "Head", "relation": "Relation followed best", "cluster": "Cluster"}
     columns |= {
         name: st.column_config.NumberColumn(title, help=meaning, format="%.2f")
@@ -287,7 +283,7 @@ def _table(profile, model):
 def _relations(syntax, model):
     rows = syntax.to_frame()
     inputs.heading("Syntax")
-    export.save("syntax", syntax, {"model": model}, _texts())
+    export.save("syntax", syntax, {"model": model})
     rows.insert(2, "best", [f"{layer + 1}.{head + 1}" for layer, head in zip(rows.pop("layer"), rows.pop("head"))])
     tables.show(
         rows,

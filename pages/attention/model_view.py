@@ -82,7 +82,7 @@ def _sheet(trace, selection):
         dark=dark,
         tallest=76,
         name="model-view",
-        caption=export.caption("model-view", trace.model),
+        caption=export.trace_caption("model-view", trace),
         hint="A row is a layer, a column a head. Press one to enlarge it.",
         label="Every head of every layer.",
         page=lambda: attention_controls.saved_page(trace, [(view.layer, view.head)], selection, least),
@@ -114,7 +114,7 @@ def _save(trace, selection):
         attended_positions=selection.columns,
         threshold=attention_controls.least(_LEAST),
     )
-    export.save("all-heads", attention, {"model": trace.model})
+    export.save("all-heads", attention, trace=trace)
 
 
 def _is_pooled(small, selection):

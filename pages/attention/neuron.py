@@ -52,7 +52,7 @@ def page():
     result = call.run(shared.bert, trace, vectors=_vectors(shared, trace))
     positions = list(detail.columns)
     name = f"layer-{result.layer + 1}-head-{result.head + 1}-{query}"
-    export.save(name, result, {"model": trace.model})
+    export.save(name, result, trace=trace)
     key = state.setting(_KEY, -1)
     if key not in positions:
         key = positions[int(np.argmax(result.weights[positions]))]

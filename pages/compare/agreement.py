@@ -85,7 +85,7 @@ def _compared_heads(pair):
 
 def _show(pair, result):
     inputs.heading("The rows where they differ most come first")
-    export.save("agreement", result, {"models": tuple(shared.name for shared in pair)}, ())
+    export.save("agreement", result, {"models": tuple(shared.name for shared in pair)})
     metrics = []
     if result.masks:
         metrics += [

@@ -12,6 +12,7 @@ from bert_tf.plots.models.compared_attention import paired_tokens
 from bert_tf.runtime.half_precision import to_float32
 from pages.compare import comparison_inputs, layers_view
 from ui.elements import components
+from ui.elements.attention_page import head_name
 from ui.session import calls, state
 from ui.shell import snippets
 from ui.widgets import attention_controls, comparison, export, figures, inputs, targets
@@ -132,18 +133,15 @@ def _weights(trace, layer, head):
 
 
 def _draw_map(side, trace, layer, head, weights, drawn, start):
-    selection, name = plots.select(trace), f"layer-{layer + 1}-{side.key}"
+    selection, name = plots.select(trace), f"{head_name(layer, head)}-{side.key}"
     if drawn == "lines":
-        texts = (side.text_a, side.text_b)
         export.save_drawing(f"Lines, {side.name}", name)
         components.lines(
             f"c_side_by_side_lines_{side.key}",
             plots.lines(trace, weights, selection.window(start, _MOST)),
             name,
-            caption=export.caption(name, side.shared.name, texts),
-            page=lambda: attention_controls.saved_page(
-                trace, [(layer, head)], selection, models=side.shared.name, texts=texts
-            ),
+            caption=export.trace_caption(name, trace),
+            page=lambda: attention_controls.saved_page(trace, [(layer, head)], selection),
         )
         return
     figures.show(
@@ -170,7 +168,7 @@ def _save_attention(pair, traces, maps, layers, head, entropies):
         entropy_a=entropy_a,
         entropy_b=entropy_b,
     )
-    comparison_inputs.save("attention-compared", result, pair, traces)
+    comparison_inputs.save("attention-compared", result, pair, map(export.texts_of, traces))
 
 
 def _difference(pair, traces, maps, layers, start):
@@ -229,7 +227,7 @@ def _layers(pair, traces, compared):
     rows = LayerAnswers.rows(comparison.layer_rows(lenses, pair, aligned_layers(*counts), compared.case_folded))
     result = ComparedLayers(tuple(side.shared.name for side in pair), rows, _curves(pair, lenses))
     inputs.heading("The likeliest word after each layer")
-    comparison_inputs.save("layers-compared", result, pair, traces)
+    comparison_inputs.save("layers-compared", result, pair, map(export.texts_of, traces))
     left, right = st.columns([6, 5], gap="medium")
     with left:
         layers_view.table(pair, rows, "w_side_by_side_layers")

@@ -181,11 +181,12 @@ def _words(side):
     return {token.lower() for token, source in zip(side.encoding.tokens, side.encoding.sources) if source}
 
 
-def save(name, result, pair, traces):
+def save(name, result, pair, texts):
     """Offer a result of two sides in the menu Save; its figures name the models and texts of both.
 
     Args:
-        name, result: as of `export.save`. pair: the two ``ComparisonInput``s. traces: theirs.
+        name, result: as of `export.save`. pair: the two ``ComparisonInput``s.
+        texts: (text A, text B) of each side, as it was read.
     """
-    texts = dict.fromkeys(text for trace in traces for text in (trace.text_a, trace.text_b) if text)
-    export.save(name, result, {"models": tuple(side.shared.name for side in pair)}, tuple(texts))
+    different = dict.fromkeys(text for both in texts for text in both)
+    export.save(name, result, {"models": tuple(side.shared.name for side in pair)}, tuple(different))

@@ -97,7 +97,7 @@ def page():
         lambda progress: call.run(one, None, rows, other, progress=progress),
     )
     if result is not None:
-        _show(pair, measure, result)
+        _show(pair, measure, result, (rows[0].text_a, rows[0].text_b) if file is None else ())
 
 
 def _rows():
@@ -143,13 +143,12 @@ def _warn_truncated(row, pair):
         inputs.warn_truncated(encoding, title(shared.name))
 
 
-def _show(pair, measure, result):
+def _show(pair, measure, result, texts):
     values = result.similarity
     names = [title(shared.name) for shared in pair]
     inputs.heading(f"{_TITLES[measure]} of every layer with every layer")
-    read_view = state.setting("layer_similarity.source", "file") == "view"
     models = tuple(shared.name for shared in pair)
-    export.save("layer-similarity", result, {"models": models}, None if read_view else ())
+    export.save("layer-similarity", result, {"models": models}, texts)
     figures.show(
         "Similarity of every layer with every layer",
         similarity_map(values, *names, state.is_dark(), measure.upper()),

@@ -7,6 +7,7 @@ from bert_tf.explain import aligned_layers, class_lens
 from bert_tf.explain.models.compared_layers import ComparedClassLayers, ComparedScores, LayerAnswers
 from bert_tf.inference.words import read_texts
 from bert_tf.plots.numbers import percent
+from pages.compare import comparison_inputs
 from ui.elements import tables
 from ui.session import state, task_models
 from ui.session.session_cache import cached
@@ -78,10 +79,11 @@ def classes(pair):
         st.info("One side predicts a score, the other classes: they cannot be compared.", icon=":material/block:")
         return
     lenses = [_lens(side, task) for side, task in zip(pair, settings)]
+    texts = [task_models.texts_of_task(task, side.text_a, side.text_b) for side, task in zip(pair, settings)]
     if settings[0].regression:
-        _scores(pair, lenses)
+        _scores(pair, lenses, texts)
     else:
-        _classes(pair, lenses)
+        _classes(pair, lenses, texts)
 
 
 def _lens(side, settings):
@@ -96,11 +98,11 @@ def _lens(side, settings):
     return cached(f"compare_class_lens_{side.key}", key, make)
 
 
-def _scores(pair, lenses):
+def _scores(pair, lenses, texts):
     scores = (lens.values[1:, 0] for lens in lenses)
     result = ComparedScores(_models(pair), tuple(_names(pair)), *scores)
     inputs.heading("The score after each layer")
-    export.save("scores-by-layer-compared", result)
+    comparison_inputs.save("scores-by-layer-compared", result, pair, texts)
     figures.show(
         "The score after each layer",
         result.figure(dark=state.is_dark()),
@@ -134,7 +136,7 @@ def class_rows(lenses, layers):
     return rows
 
 
-def _classes(pair, lenses):
+def _classes(pair, lenses, texts):
     layers = aligned_layers(*(side.shared.config.num_hidden_layers for side in pair))
     rows = LayerAnswers.rows(class_rows(lenses, layers))
     curves = {
@@ -146,7 +148,7 @@ def _classes(pair, lenses):
     labels, values = ([getattr(lens, name) for lens in lenses] for name in ("labels", "values"))
     result = ComparedClassLayers(_models(pair), rows, curves, *labels, *values)
     inputs.heading("The likeliest class after each layer")
-    export.save("classes-by-layer-compared", result)
+    comparison_inputs.save("classes-by-layer-compared", result, pair, texts)
     left, right = st.columns([6, 5], gap="medium")
     with left:
         table(pair, rows, "w_side_by_side_class_layers")

@@ -1,5 +1,7 @@
 """Side by side: two models, two texts, or both."""
 
+import functools
+
 import streamlit as st
 
 from bert_tf.analyses import Call
@@ -106,7 +108,8 @@ def page():
     _results(pair, traces, result, tasks)
     _agreement(pair, traces, result)
     if None not in tasks:
-        task_predictions.differences("w_side_by_side_classes", [side.name for side in pair], tasks)
+        save = functools.partial(comparison_inputs.save, pair=pair, texts=[task.texts for task in tasks])
+        task_predictions.differences("w_side_by_side_classes", [side.name for side in pair], tasks, save)
     if choice != "texts":
         _facts(pair, traces, {info.name: info for info in installed})
     attention_view.draw(pair, traces, result)
@@ -146,7 +149,7 @@ def _agreement(pair, traces, result):
     if not compared.masks and not sentences:
         return
     inputs.heading("Where they agree")
-    comparison_inputs.save("comparison", result, pair, traces)
+    comparison_inputs.save("comparison", result, pair, map(export.texts_of, traces))
     if compared.masks:
         _table(pair, traces, compared)
     if sentences:
@@ -229,7 +232,7 @@ def _facts(pair, traces, infos):
     if seconds is None:
         return
     facts = (_model_facts(*side_facts, infos) for side_facts in zip(pair, traces, seconds))
-    export.save("facts", ModelFactsTable(tuple(facts)))
+    comparison_inputs.save("facts", ModelFactsTable(tuple(facts)), pair, map(export.texts_of, traces))
     st.caption("Time: the median of up to five warm forward passes on this machine, without attention maps.")
 
 

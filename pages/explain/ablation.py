@@ -152,7 +152,7 @@ def _grid(trace, effect, cells_off, effects, unit, size, colour):
         state.set_setting("ablation.off", ablation_parts.cells_as_text(before ^ {(layer, column)}, heads), "")
 
     inputs.heading("Switch off")
-    export.save("switched-off", _saved(effect), {"model": trace.model})
+    export.save("switched-off", _saved(effect), trace=trace)
     all_cells = ablation_parts.all_cells(layers, heads)
     if colour == "shift":
         shades = [
@@ -336,7 +336,7 @@ def _ranked(sweep_result, question, unit, trace, size):
     strengths = sweep_result.score_drop(trace, question)
     order = sorted(candidates, key=lambda index: -abs(strengths[index]))
 
-    export.save("strongest-parts", sweep_result.score_drops(trace, question, unit), {"model": trace.model})
+    export.save("strongest-parts", sweep_result.score_drops(trace, question, unit), trace=trace)
     strongest = order[:LONGEST_LIST]
     figures.show(
         "The strongest parts",

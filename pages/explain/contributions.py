@@ -89,7 +89,7 @@ def _unit(target):
 
 def _grid(trace, result):
     inputs.heading("Layer by part")
-    export.save("contributions", result, {"model": trace.model})
+    export.save("contributions", result, trace=trace)
     st.markdown(_sums(result))
     picked_cell = ablation_parts.draw_shares(
         "c_contributions",

@@ -64,7 +64,7 @@ def draw(trace, result, settings):
     if not result.target_is_top:
         targets.note_not_likeliest(result, "nothing to change")
         return
-    export.save("words-flipped", result, {"model": trace.model, **settings})
+    export.save("words-flipped", result, settings, trace=trace)
     st.markdown(_summary(result, settings))
     st.markdown("\n".join(_step(trace, result.applied[:number]) for number in range(1, len(result.applied) + 1)))
     marks(

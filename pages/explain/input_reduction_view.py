@@ -41,7 +41,7 @@ def draw(trace, result):
     if not result.target_is_top:
         targets.note_not_likeliest(result, "nothing to keep")
         return
-    export.save("words-left", result, {"model": trace.model})
+    export.save("words-left", result, trace=trace)
     st.markdown(_summary(trace, result))
     marks(
         "c_reduction",

@@ -68,7 +68,7 @@ def _classes(shared, trace):
     """Draw the probabilities that a fine-tuned model's classifier computes from every layer's hidden state."""
     lens = calls.result(shared, Call.of(class_lens), trace)
     inputs.heading("The class after each layer")
-    export.save("class-by-layer", lens, {"model": trace.model})
+    export.save("class-by-layer", lens, trace=trace)
     figures.show(
         "The class after each layer",
         lens.figure(dark=state.is_dark()),
@@ -123,7 +123,7 @@ def _table(trace, lens, row):
         state.set_setting("logit_lens.layer", column, width - 1)
 
     inputs.heading("The likeliest word after each layer")
-    export.save("logit-lens", lens, {"model": trace.model})
+    export.save("logit-lens", lens, trace=trace)
     cells(
         "c_lens",
         "The likeliest word after each layer; each row is a token. Arrow keys move, Enter opens a cell.",
@@ -176,7 +176,7 @@ def _detail(shared, trace, lens, row):
     with left_column:
         followed = _followed(shared, trace, lens, row, follow)
         if followed is not None:
-            export.save(f"token-{position}", followed, {"model": trace.model})
+            export.save(f"token-{position}", followed, trace=trace)
             st.markdown(_story(followed))
             figures.show(
                 "Rank and probability of the answer after each layer",

@@ -128,7 +128,7 @@ def _all_pairs(shared, call):
         return ranked_bars(labels, margins, "margin, nats", dark)
 
     inputs.heading(f"{num_right} of {len(result)} as a native speaker would choose")
-    export.save("minimal-pairs", result, {"model": shared.name}, ())
+    export.save("minimal-pairs", result, {"model": shared.name})
     st.caption("Twelve pairs are examples; they are too few to measure a model.")
     left_column, right_column = st.columns([3, 2], gap="large")
     with left_column:

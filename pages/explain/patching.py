@@ -315,7 +315,7 @@ def _call(part, target, position):
 
 def _draw(trace, other, result):
     _heading("Layer by head" if result.component == "head" else "Layer by position", trace, other)
-    export.save("patching", result, {"model": trace.model})
+    export.save("patching", result, trace=trace)
     _show_answers(result)
     label = escape_markdown(result.target.label)
     position_text = (

@@ -45,7 +45,7 @@ def receiver(shared):
 
 def save(trace, result):
     """Offer a ``PathPatchingResult`` in the menu Save."""
-    export.save("paths", result, {"model": trace.model})
+    export.save("paths", result, trace=trace)
 
 
 def draw(result):

@@ -229,7 +229,7 @@ def _steps():
 def _draw(trace, result, method, settings):
     words = result.words
     inputs.heading(f"What supports “{escape_markdown(result.target.label)}”")
-    export.save(f"words-{method}", result, {"model": trace.model, **settings})
+    export.save(f"words-{method}", result, settings, trace=trace)
     marks(
         "c_saliency",
         highlights.word_highlights(trace, words, result.target, targets.score_unit(result.target)),

@@ -273,4 +273,4 @@ def _before_after(shared, trace, change):
 def _save(name, shared, trace, outcomes):
     """Offer the answers to variants of a trace in the menu Save."""
     counterfactuals = Counterfactuals.of(shared.bert, trace, outcomes, state.limits().max_top_k)
-    export.save(name, counterfactuals, {"model": trace.model})
+    export.save(name, counterfactuals, trace=trace)

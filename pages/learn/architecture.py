@@ -88,7 +88,7 @@ def _tower(trace, boxes, chosen, layer, config):
             state.set_setting(_LAYER, index + 1, 1)
 
     inputs.heading("The model")
-    export.save("boxes", ModelParts(trace.tokens, boxes), {"model": trace.model})
+    export.save("boxes", ModelParts(trace.tokens, boxes), trace=trace)
     runs = direction(trace.text_a)
     components.tower(
         "c_tower", drawn_boxes, ends, trace.tokens[:24], runs, chosen, layer, layers, open_box, move_to_layer

@@ -85,7 +85,7 @@ def _inside(shared, trace, name, layer):
         first, _ = _window(trace.length, 1)
         selection = plots.select(trace).window(first, MAX_TOKENS)
         attention = LayerActivations(trace.tokens, layer, chosen, values)
-        export.save("mean-attention", attention, {"model": trace.model})
+        export.save("mean-attention", attention, trace=trace)
         figures.show(
             "Mean attention of the layer",
             plots.heatmap(trace, values.mean(axis=0), selection, dark=state.is_dark(), most=MAX_TOKENS),
@@ -130,7 +130,7 @@ def _values(trace, name, values, label, units=None, layer=None):
     token, unit = _window(*values.shape)
     tokens, units = trace.tokens[: len(values)], units and tuple(units)
     result = TokenValues(name, layer, tokens, units, values, token, unit)
-    export.save("values", result, {"model": trace.model})
+    export.save("values", result, trace=trace)
     figures.show(
         f"Values: {label}",
         result.figure(dark=state.is_dark()),
@@ -211,7 +211,7 @@ def _scores(trace, of, names, logits, independent=False):
     logits = np.asarray(logits, np.float64)
     raised = np.exp(logits - logits.max())
     probabilities = sigmoid(logits) if independent else raised / raised.sum()
-    export.save("logits", HeadScores(of, tuple(names), logits, probabilities), {"model": trace.model})
+    export.save("logits", HeadScores(of, tuple(names), logits, probabilities), trace=trace)
     tables.show(
         {of: list(names), "logit": logits, "probability": probabilities},
         hide_index=True,

@@ -160,7 +160,7 @@ def _asked(models, call, text):
 def _draw(readings, text, start, end):
     inputs.heading("What each predicts there")
     models = tuple(reading.model for reading in readings.values())
-    export.save("one-way", Directionality(text, start, end, tuple(readings.values())), {"models": models})
+    export.save("one-way", Directionality(text, start, end, tuple(readings.values())), {"models": models}, (text,))
     _verdict(readings, text[start:end])
     with st.container(key="readers"):
         columns = st.columns(len(readings), gap="medium")

@@ -82,7 +82,7 @@ def page():
         (players, view.precision, view.a, call),
         lambda: _game(discriminator, generator, call, view.a),
     )
-    _draw(game, discriminator.tokenizer)
+    _draw(game, discriminator.tokenizer, view.a)
 
 
 def _players():
@@ -171,9 +171,9 @@ def _game(discriminator, generator, call, text):
         return call.run(generator.bert, discriminator.bert, text)
 
 
-def _draw(game, tokenizer):
+def _draw(game, tokenizer, text):
     inputs.heading("Replaced or original")
-    export.save("electra", game, {"models": (game.generator, game.discriminator)})
+    export.save("electra", game, {"models": (game.generator, game.discriminator)}, (text,))
     marks(
         "c_replaced_token_detection",
         {"a": _parts(game, tokenizer)},

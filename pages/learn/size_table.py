@@ -22,7 +22,7 @@ def draw(shared, trace, boxes):
     loaded = loaded_size(_loaded_name(shared), config, boxes)
     comparison = SizeComparison(trace.length, masks, (*all_sizes(config, trace.length, masks), loaded))
     table = _size_table(comparison.sizes)
-    export.save("sizes", comparison, {"model": trace.model})
+    export.save("sizes", comparison, trace=trace)
     figures.show(
         "Parameters of every size",
         comparison.figure(dark=state.is_dark()),
@@ -68,7 +68,7 @@ def draw_box(shared, trace, boxes, part):
         return  # The head of a task is in no pre-trained model.
     rows.append(PartSize.of(_loaded_name(shared), boxes, part))
     inputs.heading("This box in every size")
-    export.save("box-sizes", PartSizes(part.name, trace.length, tuple(rows)), {"model": trace.model})
+    export.save("box-sizes", PartSizes(part.name, trace.length, tuple(rows)), trace=trace)
     tables.show(
         {
             "Size": [row.size for row in rows],

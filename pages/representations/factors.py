@@ -128,7 +128,7 @@ def _words(trace, factors, weights, factor, first):
     """Draw the texts, coloured by the open factor; first: the factor that is open by default."""
     names = list(range(1, len(weights) + 1))
     inputs.heading("One factor on the words")
-    export.save("factors", factors, {"model": trace.model})
+    export.save("factors", factors, trace=trace)
     st.segmented_control(
         "Factor",
         names,
@@ -184,7 +184,7 @@ def _map(trace, weights):
 def _units(trace, factors, weights, factor):
     units = factors.units[factor]
     inputs.heading(f"The most active units of factor {factor + 1}")
-    export.save(f"factor-{factor + 1}-units", FactorUnits(factor, units), {"model": trace.model})
+    export.save(f"factor-{factor + 1}-units", FactorUnits(factor, units), trace=trace)
     event = tables.show(
         {
             "layer": [unit.layer + 1 for unit in units],

@@ -71,7 +71,7 @@ def page():
 def _sum(trace, parts, positions):
     tokens, names = [trace.tokens[at] for at in positions], parts.parts
     inputs.heading(_HEADINGS[len(names)])
-    export.save("input-sum", parts, {"model": trace.model})
+    export.save("input-sum", parts, trace=trace)
     left, right = st.columns([5, 7], gap="medium")  # at a width of 1,024 all columns of the table are in sight
     with left:
         figures.show(
@@ -126,7 +126,7 @@ def _similarity(trace, parts, positions):
         similarity = VectorSimilarity(
             tuple(trace.tokens[at] for at in positions), cosine_similarities(vectors[list(positions)])
         )
-        export.save(f"similarity-{of}", similarity, {"model": trace.model, "vector": of})
+        export.save(f"similarity-{of}", similarity, {"vector": of}, trace=trace)
     figures.show(
         f"Similarity of the vectors: {of}",
         similarity.figure(dark=state.is_dark()),

@@ -115,7 +115,7 @@ def _list(trace, at, layer, heads, centred, contexts, tagger, parsed):
             )
     contexts = _labelled(contexts, tagger)
     (near,), (counts,) = contexts.nearest, contexts.counts
-    export.save("contexts", contexts, {"model": trace.model})
+    export.save("contexts", contexts, trace=trace)
     for name, title in _TITLES.items():
         if known := getattr(counts, name):
             listed = ", ".join(f"{escape_markdown(label)} {number}" for label, number in known.items())
@@ -211,8 +211,8 @@ def _looks(trace, layer, heads, near, counts):
             help="They ([CLS] and [SEP] in BERT) often get most of the attention: leave them out to see which "
             "words the heads attend to.",
         )
-        about = {"model": trace.model, "layer": layer - 1, "heads": list(heads), "special": special}
-        export.save("looked-at", counts, about)
+        about = {"layer": layer - 1, "heads": list(heads), "special": special}
+        export.save("looked-at", counts, about, trace=trace)
     for place, slug in zip(st.columns(max(2, len(counts.figures)), gap="large"), counts.figures):
         with place:
             title = slug.replace("-", " ").capitalize()

@@ -115,7 +115,7 @@ def _table(trace, positions, neighbours, parts):
             help="The vectors of a vocabulary share a direction that hides their differences: with this, their "
             "mean is subtracted from all vectors first (Mu and Viswanath 2018).",
         )
-        export.save("nearest-words", neighbours, {"model": trace.model})
+        export.save("nearest-words", neighbours, trace=trace)
     cells(
         "c_near",
         "The nearest other word of each token's vectors, a row for each token. Arrow keys move, Enter opens a cell.",

@@ -84,7 +84,7 @@ def page():
     divergence, traces = _changes(pair, texts)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        _map(divergence, (before, after))
+        _map(divergence, (before, after), texts)
         if rank := task_models.names()[after].extra.get("lora_rank"):
             st.caption(
                 f"Trained by LoRA: to each matrix of the layers a product of two matrices of rank {rank} is added; "
@@ -137,11 +137,11 @@ def _answers(pair, texts):
                 comparison.with_compared_models(state.view(), *(shared.name for shared in pair))
             ),
         )
-    _save_answers(pair, task_prediction, cards, shares)
+    _save_answers(pair, texts, task_prediction, cards, shares)
     return masked or ()
 
 
-def _save_answers(pair, task_prediction, cards, shares):
+def _save_answers(pair, texts, task_prediction, cards, shares):
     """Offer all answers in the menu Save; those of the fine-tuned head have no value before."""
     rows = [AnswerChange(of, item, None, number) for of, item, number in task_prediction.rows]
     rows += [AnswerChange(*row) for row in targets.answer_rows(pair[0], cards, shares)]
@@ -151,6 +151,7 @@ def _save_answers(pair, task_prediction, cards, shares):
             "what-it-says",
             BeforeAndAfter(before, after, task_prediction.answer, tuple(rows)),
             {"models": (before, after)},
+            texts,
         )
 
 
@@ -195,9 +196,9 @@ def _changes(pair, texts):
     return cached("fine_tuning_changes", key, lambda: _DIVERGENCE.run(*traces)), traces
 
 
-def _map(divergence, models):
+def _map(divergence, models, texts):
     inputs.heading("How much each head changed")
-    export.save("heads-moved", divergence, {"models": models})
+    export.save("heads-moved", divergence, {"models": models}, texts)
     figures.show(
         "How much each head changed",
         divergence.figure(dark=state.is_dark()),
@@ -236,7 +237,9 @@ def _heads(divergence, traces, before, after):
     rows = _most_moved(weights_after - weights_before)[:_SHOWN]
     tokens = traces[0].tokens
     change = HeadAttentionChange(before, after, layer, head, tokens, weights_before, weights_after)
-    export.save(f"moved-layer-{layer + 1}-head-{head + 1}", change, {"models": (before, after)})
+    export.save(
+        f"moved-layer-{layer + 1}-head-{head + 1}", change, {"models": (before, after)}, export.texts_of(traces[0])
+    )
     tables.show(
         {
             "token": [tokens[row] for row in rows],

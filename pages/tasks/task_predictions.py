@@ -151,7 +151,13 @@ def _windows(trained):
 def _fields(settings):
     """The fields of the texts that the task reads."""
     first, second = _FIELDS[settings.task]
-    return (first, second) if second and settings.pair is not False else (first,)
+    return (first, second) if second and task_models.reads_text_b(settings) else (first,)
+
+
+def _texts(settings):
+    """(Text A, text B) of the view as the task reads them."""
+    view = state.view()
+    return task_models.texts_of_task(settings, view.a, view.b)
 
 
 def _usable(settings):
@@ -188,10 +194,10 @@ def _prediction(shared, settings, windows):
 
 
 def _classes(shared, settings, prediction):
+    texts = _texts(settings)
     if settings.regression:
-        view = state.view()
         inputs.heading("Score")
-        export.save("score", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
+        export.save("score", PredictedValue(prediction, shared.name, *texts), {"model": shared.name}, texts)
         st.metric("Score", number(prediction["value"]), label_visibility="collapsed")
         st.caption("A number on the scale of the training labels; the model gives no measure of its certainty.")
         label = None
@@ -199,7 +205,8 @@ def _classes(shared, settings, prediction):
         probabilities_by_class = dict(sorted(prediction["probabilities"].items(), key=lambda one: -one[1]))
         label = next(iter(probabilities_by_class))
         inputs.heading("Classes")
-        export.save("classes", OptionProbabilities(prediction, "class", probabilities_by_class), {"model": shared.name})
+        result = OptionProbabilities(prediction, "class", probabilities_by_class)
+        export.save("classes", result, {"model": shared.name}, texts)
         figures.show(
             "Probability of each class",
             probabilities(probabilities_by_class, probabilities_by_class.values(), state.is_dark()),
@@ -239,7 +246,7 @@ def _words(shared, settings, label):
     if saliency is None:
         return
     unit = "points" if settings.regression else "nats"
-    export.save("words", saliency, {"model": shared.name, "unit": unit})
+    export.save("words", saliency, {"unit": unit}, trace=trace)
     marks(
         "c_task_words",
         highlights.word_highlights(trace, saliency.words, saliency.target, unit, _NOTABLE),
@@ -267,7 +274,7 @@ def _tags(shared, settings, prediction):
         for start, end, label, probability in task_models.labelled_spans(prediction)
     )
     inputs.heading("Labelled words")
-    export.save("marked", LabelledSpans(prediction, tuple(labelled_spans)), {"model": shared.name})
+    export.save("marked", LabelledSpans(prediction, tuple(labelled_spans)), {"model": shared.name}, _texts(settings))
     if not places:
         st.info("The model found no word with one of its labels.", icon=":material/search_off:")
     spans(
@@ -286,7 +293,7 @@ def _answers(shared, settings, prediction):
     passage = state.view().b
     result = ExtractedAnswers(prediction, passage)
     inputs.heading("Answer")
-    export.save("answers", result, {"model": shared.name})
+    export.save("answers", result, {"model": shared.name}, _texts(settings))
     if prediction["start"] is None:
         st.info(
             "The model finds no answer in the passage (probability of no answer "
@@ -325,7 +332,8 @@ def _answers(shared, settings, prediction):
 def _endings(shared, settings, prediction):
     probabilities_by_ending = task_models.probabilities_by_ending(settings, state.view().b, prediction)
     inputs.heading("Endings")
-    export.save("endings", OptionProbabilities(prediction, "ending", probabilities_by_ending), {"model": shared.name})
+    result = OptionProbabilities(prediction, "ending", probabilities_by_ending)
+    export.save("endings", result, {"model": shared.name}, _texts(settings))
     figures.show(
         "Probability of each ending",
         probabilities(probabilities_by_ending, probabilities_by_ending.values(), state.is_dark()),
@@ -336,9 +344,9 @@ def _endings(shared, settings, prediction):
 
 
 def _similarity(shared, settings, prediction):
-    view = state.view()
+    texts = _texts(settings)
     inputs.heading("Cosine similarity")
-    export.save("similarity", PredictedValue(prediction, shared.name, view.a, view.b), {"model": shared.name})
+    export.save("similarity", PredictedValue(prediction, shared.name, *texts), {"model": shared.name}, texts)
     st.metric("Cosine similarity", number(prediction["value"], 3), label_visibility="collapsed")
     st.caption(
         "The cosine of the vectors of the two texts, −1 to 1; each text is read alone. More sentences, and a search "

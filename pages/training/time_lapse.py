@@ -151,7 +151,7 @@ def _lapse(run, shared, snapshot_traces):
 
             inputs.heading("Over the training")
             result = time_lapse_of(run.name, shared.tokenizer, snapshot_traces, top_k=state.view().top_k)
-            export.save("time-lapse", result)
+            export.save("time-lapse", result, texts=export.texts_of(trace))
             figures.show(
                 "The prediction over the training",
                 figure(state.is_dark()),

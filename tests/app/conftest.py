@@ -11,6 +11,7 @@ import shutil
 
 import numpy as np
 import pytest
+import streamlit as st
 
 from tests.app import family_models
 from tests.app.page_reading import PATIENCE
@@ -134,13 +135,14 @@ def saved(monkeypatch):
 
     files, save = SavedFiles(), export.save
 
-    def recording_save(name, result, about=None, texts=None):
-        files[name] = functools.partial(result_files, result, about, export.shown(name, result, about or {}, texts))
-        save(name, result, about, texts)
+    def recording_save(name, *arguments, **options):
+        save(name, *arguments, **options)
+        result, about, texts = st.session_state[export._RESULTS][name]
+        files[name] = functools.partial(result_files, result, about, export.shown(name, result, about, texts))
 
     def result_files(result, about, shown):
         table = list(csv.reader(io.StringIO(export.frame_csv(result.to_frame()))))
-        record = export.record_json({**(about or {}), **result.to_dict()})
+        record = export.record_json({**about, **result.to_dict()})
         return {
             "shown": shown,
             "header": table[0],

@@ -164,9 +164,10 @@ def test_without_the_readers_the_page_says_so(open_app):
 def test_the_readers_answers_are_saved(readers, open_app, saved):
     import bert_tf
 
-    offered(run_until_done(open_app(page="directionality", a=TEXT, mask="a5")), saved, ("one-way",))
+    offered(run_until_done(open_app(page="directionality", a=TEXT, b="It ran.", mask="a5")), saved, ("one-way",))
     reading = predict_span(bert_tf.load(readers / NAMES["left_to_right"]), TEXT, START, END, 5)
     near(column(saved["one-way"], "probability")[:5], [one.probability for one in reading.answer.predictions])
+    assert TEXT in saved["one-way"]["shown"] and "It ran." not in saved["one-way"]["shown"]
     assert saved["one-way"]["npz"]["prediction"][:5].tolist() == [one.token for one in reading.answer.predictions]
 
 

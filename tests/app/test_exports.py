@@ -1,11 +1,11 @@
 """What every view saves: each menu offers all formats, and the files hold the library's numbers."""
 
-import html
 import json
 
 import numpy as np
 import pytest
 
+from tests.app.conftest import use_models_in
 from tests.app.page_reading import (
     column,
     component,
@@ -15,6 +15,7 @@ from tests.app.page_reading import (
     param,
     run_until_done,
 )
+from tests.conftest import make_bert, randomise
 from ui.widgets import export
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
@@ -570,6 +571,42 @@ def test_figures_name_the_texts_of_both_sides(open_app, saved):
     assert "“The bunny sat.” · “Another text.”" in saved["attention-compared"]["shown"]
 
 
+@pytest.mark.parametrize(
+    "models, look, name",
+    [
+        (("classes", "classes"), "attention", "classes-compared"),
+        (("score", "score"), "attention", "answers-compared"),
+        (("tags", "words"), "attention", "marks-compared"),
+        (("classes", "classes"), "layers", "classes-by-layer-compared"),
+        (("score", "score"), "layers", "scores-by-layer-compared"),
+    ],
+)
+def test_figures_of_two_tasks_name_the_models_and_the_texts_of_both_sides(
+    with_tasks, open_app, saved, models, look, name
+):
+    # Labels of different texts are not compared.
+    texts = ["the cat sat", "the cat sat" if name == "marks-compared" else "a dog ran"]
+    link = {"side_by_side.what": "both", "side_by_side.a": texts[1], "side_by_side.look": look}
+    one, other = models
+    app = run_until_done(open_app(page="side_by_side", model=one, a=texts[0], b="it ran", **{"with": other, **link}))
+    assert not app.exception and not app.error
+    wanted = [" and ".join(dict.fromkeys(models)), *(f"“{text}”" for text in dict.fromkeys(texts))]
+    assert saved[name]["shown"] == " · ".join(wanted)
+
+
+@pytest.mark.parametrize("head, title", [("2", "layer 3, head 2"), ("0", "layer 3, mean of its heads")])
+def test_the_attention_maps_of_both_sides_name_their_side_layer_and_head(open_app, saved, head, title):
+    link = {"depth": "100", "side_by_side.what": "texts", "side_by_side.a": "The bunny ran.", "side_by_side.head": head}
+    app = open_app(page="side_by_side", a="The bunny sat.", **{"side_by_side.drawn": "lines", **link})
+    assert not app.exception
+    drawn = saved["attention-compared"]["figures"]
+    titles = [f"Text 1, {title}", f"Text 2, {title}", f"Text 1, {title}, minus Text 2, {title}"]
+    assert [drawn[name].layout.title.text for name in ("A", "B", "Difference")] == titles
+    assert [one["caption"] for one in components(app, "lines")] == [
+        f"tiny-cased · {title} · “{text}”" for text in ("The bunny sat.", "The bunny ran.")
+    ]
+
+
 def test_figures_of_minimal_pairs_name_their_sentences(open_app, saved):
     app = open_app(page="counterfactuals", **PAIR, **{"counterfactuals.kind": "pairs"})
     assert not app.exception
@@ -750,18 +787,58 @@ def test_a_saved_figure_says_its_model_layer_head_and_text(open_app, monkeypatch
 
     figures = {}
     monkeypatch.setattr(elements, "picture", lambda key, title, name, figure: figures.update({name: figure}))
-    text = "The bunny <b>ate</b> the carrot."
+    text = 'The bunny <b>ate</b> the "carrot".'
     app = open_app(page="all_heads", model="tiny-cased", a=text, b="It was hungry.", layer="2", head="3")
-    output = "tiny-cased · layer 2, head 3 · “The bunny <b>ate</b> the carrot.” · “It was hungry.”"
+    output = f"tiny-cased · layer 2, head 3 · “{text}” · “It was hungry.”"
     assert components(app, "lines")[0]["caption"] == output
     assert components(app, "grid")[0]["caption"] == output.replace(" · layer 2, head 3", "")
     assert figures
+    # Plotly decodes few named entities, and "&quot;" is none of them.
+    escaped = output.replace("<", "&lt;").replace(">", "&gt;")
     for name, figure in figures.items():
         title = figure().layout.title.text.replace("<br>", " ")
-        assert name.startswith("layer-2-head-3") and title == html.escape(output)
+        assert name.startswith("layer-2-head-3") and title == escaped
     figures.clear()
     run_until_done(open_app(page="saliency", model="tiny-uncased", a="the cat sat", mask="a1"))
     assert figures and all("tiny-uncased · “the cat sat”" in figure().layout.title.text for figure in figures.values())
+
+
+@pytest.fixture(scope="module")
+def single_text_home(tmp_path_factory):
+    """A models folder with a classifier of single texts that has no head for pairs: it leaves out text B."""
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import task_type
+
+    home, bert = tmp_path_factory.mktemp("single"), make_bert(with_heads=("pooler",))
+    settings = TaskSettings("classify", labels=("bad", "good"))
+    network = network_over(bert.model, task_type(settings.task), settings)
+    randomise(network, 1)
+    save_task(home / "single-texts", bert.config, bert.tokenizer, network, settings)
+    (home / "explorer.toml").write_text('[models]\ndefault = "single-texts"\nwarm = false\n')
+    return home
+
+
+@pytest.mark.parametrize("page", ["task_predictions", "all_heads", "saliency", "head_profiles", "logit_lens"])
+def test_a_saved_figure_names_no_text_that_the_model_leaves_out(single_text_home, monkeypatch, open_app, saved, page):
+    use_models_in(single_text_home, monkeypatch)
+    app = run_until_done(open_app(page=page, a="the cat sat", b="it ran", mask=""))
+    assert not app.exception and not app.error
+    drawings = components(app, "lines") + components(app, "grid")
+    shown = [menu["shown"] for menu in saved.values()] + [one["caption"] for one in drawings]
+    assert shown and all("“the cat sat”" in one and "it ran" not in one for one in shown)
+
+
+def test_a_saved_score_has_no_text_that_the_model_leaves_out(with_tasks, open_app, saved):
+    run_until_done(open_app(page="task_predictions", model="score", a="the cat sat", b="it ran"))
+    assert (saved["score"]["json"]["text_a"], saved["score"]["json"]["text_b"]) == ("the cat sat", "")
+
+
+@pytest.mark.parametrize("model, name", [("pairs", "classes"), ("answers", "answers"), ("endings", "endings")])
+def test_a_saved_figure_names_both_texts_of_a_task(with_tasks, open_app, saved, model, name):
+    run_until_done(open_app(page="task_predictions", model=model, a="the cat sat", b="it ran\non a mat"))
+    assert "“the cat sat” · “it ran on a mat”" in saved[name]["shown"]
 
 
 def test_the_menus_are_filled_when_they_are_opened(open_app):

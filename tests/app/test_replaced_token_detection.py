@@ -206,11 +206,18 @@ def test_writers_of_its_own_start_come_first_and_the_smaller_before_the_larger(a
 def test_the_game_is_saved(game, open_app, saved):
     offered(
         run_until_done(
-            open_app(page="replaced_token_detection", a=TEXT, model=JUDGE, **{"replaced_token_detection.share": "40"})
+            open_app(
+                page="replaced_token_detection",
+                a=TEXT,
+                b="It ran.",
+                model=JUDGE,
+                **{"replaced_token_detection.share": "40"},
+            )
         ),
         saved,
         ("electra",),
     )
+    assert TEXT in saved["electra"]["shown"] and "It ran." not in saved["electra"]["shown"]
     wanted = game(0.4)
     near(saved["electra"]["npz"]["scores"], wanted.scores)
     near(column(saved["electra"], "score"), wanted.scores[1:-1])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf import explain
+from bert_tf.plots.interventions.ablation import effects_map
 from bert_tf.results import plain
 
 TEXTS = ("the cats [MASK] on the mat", "it ran")
@@ -56,6 +57,29 @@ def test_ablation_before_and_after(tiny_bert, trace):
     np.testing.assert_array_equal(shifted.z, actual.attention_shifts)
     verdict = table[table["measure"] == "is_next"]
     assert verdict["change"].item() == pytest.approx(actual.nsp_after.is_next - actual.nsp_before.is_next)
+
+
+def test_ablation_draws_every_token_once_and_as_it_is_written():
+    scores = np.array([0.1, 0.2, 0.3])
+    effect = explain.AblationEffect(
+        tokens=("[CLS]", "&", "&"),
+        ablation=explain.Ablation(heads=((0, 0),)),
+        before=(),
+        after=(),
+        nsp_before=None,
+        nsp_after=None,
+        log_probability_changes=np.zeros(0),
+        divergences=np.zeros(0),
+        replaced_before=scores,
+        replaced_after=scores[::-1],
+    )
+    for drawn in effect.figure().data:
+        assert list(drawn.x) == ["0: [CLS]", "1: &amp;", "2: &amp;"]
+
+
+def test_a_cell_without_a_value_has_no_hover_text():
+    effects = np.array([[1.0, np.nan, 2.0]])
+    assert effects_map(effects, "nats").data[0].hoverongaps is False
 
 
 def test_a_sweep_and_what_one_answer_loses(tiny_bert, trace):

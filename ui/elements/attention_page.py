@@ -58,6 +58,11 @@ def attention_page(trace, selection, heads, ramp, caption, colours=("",), least=
     return re.sub("@@([a-z_]+)@@", lambda mark: parts[mark[1]], _PAGE)
 
 
+def head_name(layer, head):
+    """The name of a head in the name of a file; layer, head: from 0; the head None for the mean of the layer's."""
+    return f"layer-{layer + 1}" + ("-mean" if head is None else f"-head-{head + 1}")
+
+
 def _standalone(name, kind, text):
     return text.replace("export default", f"DRAW.{name} =") if kind == "js" else text
 
@@ -65,7 +70,7 @@ def _standalone(name, kind, text):
 def _map(trace, selection, layer, head, caption):
     maps = trace.attentions[layer]
     weights = maps.mean(axis=0, dtype=np.float32) if head is None else maps[head]
-    name = f"layer-{layer + 1}" + ("-mean" if head is None else f"-head-{head + 1}")
+    name = head_name(layer, head)
     values = plots.lines(trace, weights, selection).values
     return {
         "layer": layer,

@@ -194,6 +194,16 @@ def record(settings, a, b):
     return {"text_a": a, "text_b": b} if both else {"text_a": a}
 
 
+def reads_text_b(settings):
+    """Whether the model of a task may read a text B; one that may read pairs reads single texts too."""
+    return settings.task in ("answer", "choose") or settings.pair is not False
+
+
+def texts_of_task(settings, a, b):
+    """(text A, text B) as the task's model reads them; text B is "" if it does not."""
+    return a, b if reads_text_b(settings) else ""
+
+
 def text_b_of_task(settings, b, prediction):
     """Text B of one pass of the task's model: "" for a single text; of several endings the predicted one.
 
@@ -202,7 +212,7 @@ def text_b_of_task(settings, b, prediction):
     """
     if settings.task == "choose":
         return prediction["text"]
-    return b if settings.pair or settings.pair is None or settings.task == "answer" else ""
+    return texts_of_task(settings, "", b)[1]
 
 
 def probabilities_by_ending(settings, b, prediction):

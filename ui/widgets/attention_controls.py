@@ -133,7 +133,7 @@ def save(trace, heads, selection, threshold):
         threshold=threshold,
     )
     name = "-".join(f"layer-{layer + 1}-head-{head + 1}" for layer, head in zip(layers, heads))
-    export.save(name, attention, {"model": trace.model})
+    export.save(name, attention, trace=trace)
 
 
 def draw_lines(key, trace, heads, selection, name, threshold, colours=("",), drawing="Lines"):
@@ -156,24 +156,20 @@ def draw_lines(key, trace, heads, selection, name, threshold, colours=("",), dra
         name,
         colours,
         threshold,
-        caption=export.caption(name, trace.model),
+        caption=export.trace_caption(name, trace),
         page=lambda: saved_page(trace, heads, selection, threshold, colours),
         **({"start": state.view().start, "on_start": lambda row: state.change_view(start=row)} if is_whole else {}),
     )
 
 
-def saved_page(trace, heads, selection, threshold=0.0, colours=("",), models="", texts=None):
-    """The HTML page of all heads that the menu Save offers; see `attention_page`.
-
-    Args:
-        models, texts: as of `export.caption`, if they are not those of the trace and the view.
-    """
+def saved_page(trace, heads, selection, threshold=0.0, colours=("",)):
+    """The HTML page of all heads that the menu Save offers; see `attention_page`."""
     return attention_page(
         trace,
         selection,
         heads,
         plots.ramp(False),
-        lambda name: export.caption(name, models or trace.model, texts),
+        lambda name: export.trace_caption(name, trace),
         colours,
         threshold,
     )

@@ -6,7 +6,6 @@ A page calls ``save`` with each of its results and ``save_drawing`` with each dr
 
 import csv
 import functools
-import html
 import io
 import json
 import math
@@ -17,9 +16,9 @@ import textwrap
 import numpy as np
 import streamlit as st
 
+from bert_tf.plots.theme import escape
 from ui.elements import components
 from ui.session import state
-from ui.shell import catalogue
 from ui.widgets.formatting import title
 
 _RESULTS = "_saved_results"  # in the session: dict from a name to (result, entries of its JSON record, its texts)
@@ -28,7 +27,7 @@ _LONGEST_TEXT = 160  # characters of a text in a caption
 _LINE = 110  # characters of a line of a caption
 
 
-def save(name, result, about=None, texts=None):
+def save(name, result, about=None, texts=(), trace=None):
     """Offer a result in the page's menu: its table as CSV, its record as JSON, its arrays as NPZ, its figures.
 
     The NPZ file of a result without arrays has the columns of its table.
@@ -38,9 +37,13 @@ def save(name, result, about=None, texts=None):
         result: a ``bert_tf.results.Result``.
         about: dict of entries to add to the JSON record. Figures name its "model" or "models"; without them those of
             the result, or else the view's.
-        texts: those that figures name, see `caption`.
+        texts: the texts that were read, for the figures, see `caption`.
+        trace: the ``Trace`` that the result is about, if it is about one; then the model and the texts are its own.
     """
-    st.session_state.setdefault(_RESULTS, {})[name] = result, about or {}, texts
+    about = dict(about or {})
+    if trace is not None:
+        about, texts = {"model": trace.model, **about}, texts_of(trace)
+    st.session_state.setdefault(_RESULTS, {})[name] = result, about, texts
 
 
 def save_drawing(title, name, formats=("svg", "png", "html")):
@@ -95,6 +98,11 @@ def _files(name, result, about, texts):
         _figure(figure.replace("-", " ").capitalize(), file, functools.partial(result.figure, figure), shows)
 
 
+def texts_of(trace):
+    """The texts that a figure about a ``Trace`` names; text B is None if none was read."""
+    return trace.text_a, trace.text_b
+
+
 def shown(name, result, about, texts):
     """The `caption` of the figures of a result that was saved with these arguments."""
     models = about.get("model") or about.get("models") or _models(result)
@@ -110,23 +118,25 @@ def _models(result):
     return tuple(name for name in (getattr(one, "model", one) for one in models) if isinstance(name, str))
 
 
-def caption(name, models="", texts=None):
+def trace_caption(name, trace):
+    """The `caption` of a figure about one ``Trace``."""
+    return caption(name, trace.model, texts_of(trace))
+
+
+def caption(name, models="", texts=()):
     """What a saved figure shows, in one line: the model, layer and head, and the texts.
 
     Args:
         name: of the file, such as "layer-11-head-8": layers and heads are read from it.
         models: name of the model, or names of several; "" for the view's model.
-        texts: such as (text A, text B), or () for those of a file; None for those of the view, if the page reads them.
+        texts: those that were read, such as (text A, text B); () for those of a file. Empty ones and None are left out.
     """
-    view = state.view()
-    models = (models,) if isinstance(models, str) and models else tuple(models) or (view.model,)
+    models = (models,) if isinstance(models, str) and models else tuple(models) or (state.view().model,)
     parts = [" and ".join(dict.fromkeys(title(model) for model in models))]
     heads = re.findall(r"layer-(\d+)-head-(\d+)", name) or re.findall(r"-(\d+)\.(\d+)", name)
     parts += [f"layer {layer}, head {head}" for layer, head in heads]
-    if not heads and (layer := re.search(r"layer-(\d+)", name)):
-        parts.append(f"layer {layer[1]}")
-    if texts is None:
-        texts = (view.a, view.b) if catalogue.pages()[view.page].shows_texts(view) else ()
+    if not heads and (layer := re.search(r"layer-(\d+)(-mean)?", name)):
+        parts.append(f"layer {layer[1]}" + (", mean of its heads" if layer[2] else ""))
     parts += [f"“{textwrap.shorten(text, _LONGEST_TEXT, placeholder=' …')}”" for text in texts if _is_visible(text)]
     return " · ".join(parts)
 
@@ -165,7 +175,7 @@ def _figure(title, name, make, shows):
 
 def captioned(figure, shows):
     """A Plotly figure with a line above it that says what it shows; the figure's own title stays."""
-    lines = [html.escape(line) for line in textwrap.wrap(shows, _LINE)]
+    lines = [escape(line) for line in textwrap.wrap(shows, _LINE)]
     own = figure.layout.title.text
     return figure.update_layout(
         title={

@@ -30,21 +30,21 @@ def save_predictions(trace, answers):
     """Offer predictions at masks in the menu Save, ``MaskPrediction``s."""
     masks, replaced = tuple(answers), None if trace.replaced is None else tuple(map(float, trace.replaced))
     result = Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
-    export.save("predictions", result)
+    export.save("predictions", result, trace=trace)
 
 
 def save_pair_prediction(trace):
     """Offer the prediction about a pair in the menu Save; nothing if there is none."""
     name, answer = ("next-sentence", trace.nsp) if trace.sop is None else ("sentence-order", trace.sop)
     if answer is not None:
-        export.save(name, answer, {"model": trace.model, "text_a": trace.text_a, "text_b": trace.text_b})
+        export.save(name, answer, {"text_a": trace.text_a, "text_b": trace.text_b}, trace=trace)
 
 
 def save_replaced(trace):
     """Offer a discriminator's scores in the menu Save: the probability of every token to be replaced."""
     scores = tuple(map(float, trace.replaced))
     result = Answer(trace.model, trace.tokens, (), None, trace.truncated, None, scores)
-    export.save("replaced-or-original", result)
+    export.save("replaced-or-original", result, trace=trace)
 
 
 def replaced_tokens(key, trace):

@@ -10,7 +10,7 @@ from ui.elements import components, tables
 from ui.elements.spans import spans, split_at_spans
 from ui.session import state, task_models
 from ui.session.session_cache import cached
-from ui.widgets import export, inputs
+from ui.widgets import inputs
 from ui.widgets.formatting import count, escape_markdown, number
 
 NAMES = {
@@ -37,6 +37,11 @@ class TaskPrediction:
     b: str
     answer: dict | None
     problem: str = ""
+
+    @property
+    def texts(self):
+        """(Text A, text B) as the model reads them; text B is "" if it reads none."""
+        return task_models.texts_of_task(self.settings, self.a, self.b)
 
     @property
     def shares(self):
@@ -120,8 +125,7 @@ def draw(key, prediction):
         )
     else:
         _draw_answer(key, prediction)
-    single = not prediction.settings.pair and prediction.settings.pair is not None
-    if prediction.b.strip() and single and prediction.settings.task in ("classify", "tag"):
+    if prediction.b.strip() and not task_models.reads_text_b(prediction.settings):
         st.caption("Its task reads only text A.")
 
 
@@ -147,17 +151,18 @@ def _card(title, shares):
     }
 
 
-def differences(key, names, pair):
+def differences(key, names, pair, save):
     """Draw the differences of the predictions of two fine-tuned models, or of one model for two inputs.
 
     Args:
         key: of the table. names: of the two sides. pair: two ``TaskPrediction``s.
+        save: callable (name, result) that offers a result of both sides in the menu Save.
     """
     one, other = pair
     if one.answer is None or other.answer is None:
         return
     if None not in (one.shares, other.shares):
-        _class_differences(key, names, one.shares, other.shares)
+        _class_differences(key, names, one.shares, other.shares, save)
     elif one.settings.task != other.settings.task or one.settings.regression != other.settings.regression:
         tasks = [
             "give a score" if prediction.settings.regression else NAMES[prediction.settings.task] for prediction in pair
@@ -168,31 +173,31 @@ def differences(key, names, pair):
         )
     elif one.settings.regression:
         values = [prediction.answer["value"] for prediction in pair]
-        _save_answers(names, values, "score", values)
+        _save_answers(names, values, "score", values, save)
         st.caption(f"The scores differ by {abs(values[0] - values[1]):.2f}.")
     elif one.settings.task == "tag":
-        _label_differences(key, names, one, other)
+        _label_differences(key, names, one, other, save)
     else:
         answers, shares = ([prediction.answer[part] for prediction in pair] for part in ("answer", "probability"))
-        _save_answers(names, answers, "probability", shares)
+        _save_answers(names, answers, "probability", shares, save)
         same = one.answer["answer"] == other.answer["answer"]
         st.caption("Both give the same answer." if same else "They give different answers.")
 
 
-def _save_answers(names, answers, quantity, values):
+def _save_answers(names, answers, quantity, values, save):
     """Offer the answers of two sides in the menu Save, with one number for each; ``quantity``: its name."""
     inputs.heading("The answers of both")
-    export.save("answers-compared", ComparedValues(tuple(names), tuple(answers), quantity, tuple(values)))
+    save("answers-compared", ComparedValues(tuple(names), tuple(answers), quantity, tuple(values)))
 
 
-def _class_differences(key, names, one, other):
+def _class_differences(key, names, one, other, save):
     result = ComparedClasses.of(names, one, other)
     if not result.labels:
         st.caption("The two have no class of the same name: their predictions cannot be compared.")
         return
     best = [max(shares, key=shares.get) for shares in (one, other)]
     inputs.heading("The classes of both")
-    export.save("classes-compared", result)
+    save("classes-compared", result)
     if best[0] == best[1]:
         st.markdown(f"Both find **{escape_markdown(best[0])}** likeliest.")
     else:
@@ -215,14 +220,14 @@ def _class_differences(key, names, one, other):
     )
 
 
-def _label_differences(key, names, one, other):
+def _label_differences(key, names, one, other, save):
     if one.a != other.a:
         st.caption("They read different texts: their labels cannot be compared.")
         return
     result = ComparedSpans(tuple(names), one.a, one.labels_by_span, other.labels_by_span)
     different = [place for place in result.places if result.one.get(place) != result.other.get(place)]
     inputs.heading("The labels of both")
-    export.save("marks-compared", result)
+    save("marks-compared", result)
     verb = "differs" if len(different) == 1 else "differ"
     st.caption(f"{len(different)} of {count(len(result.places), 'labelled span')} {verb}.")
     if different:

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.attention.pooled_maps import Selection, block_starts, pooled, tiles
-from bert_tf.plots.theme import COLOUR_BAR, apply_theme, colourscale, escape, unique_labels
+from bert_tf.plots.theme import COLOUR_BAR, apply_theme, colourscale, escape, titled, unique_labels
 
 if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
@@ -82,9 +82,7 @@ def heatmap(
         yaxis=dict(autorange="reversed", tickvals=rows[::row_step], **common),
         xaxis=dict(tickvals=columns[::column_step], tickangle=-90, **common),
     )
-    if title:
-        figure.update_layout(title={"text": escape(title), "font": {"size": 15}}, margin={"t": 60})
-    return figure
+    return titled(figure, title) if title else figure
 
 
 def heatmaps(

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.panels import answer_panels, value_map
 from bert_tf.plots.ranked_bars import LONGEST_LIST, ranked_bars
-from bert_tf.plots.theme import CATEGORIES, COLOUR_BAR, apply_theme, unique_labels
+from bert_tf.plots.theme import CATEGORIES, COLOUR_BAR, apply_theme
 
 if TYPE_CHECKING:
     from bert_tf.explain.interventions.ablation_effects import AblationEffect, AblationSweep, ScoreDrops
@@ -63,7 +63,8 @@ def _panels(result):
         both = result.classes_before, result.classes_after
         panels.append(("class", *(of_probabilities(classes.items()) for classes in both)))
     if result.replaced_before is not None:
-        names = unique_labels(result.tokens)
+        # Plotly would draw two bars of equal tokens at the same place.
+        names = [f"{position}: {token}" for position, token in enumerate(result.tokens)]
         both = result.replaced_before, result.replaced_after
         panels.append(("replaced", *(of_probabilities(zip(names, map(float, scores))) for scores in both)))
     return panels
@@ -161,6 +162,7 @@ def effects_map(
             zmin=-1,
             zmax=1,
             hovertemplate="layer %{y}, %{x}: %{customdata:.4f} " + unit + "<extra></extra>",
+            hoverongaps=False,
             colorbar={
                 **COLOUR_BAR,
                 "tickvals": [-1, 0, 1],
