@@ -117,6 +117,19 @@ def test_a_job_goes_on_while_its_visitor_is_away_for_a_moment(monkeypatch, away,
     assert (job.status, job.done) == expected
 
 
+def test_a_job_that_has_no_memory_yet_waits_and_keeps_its_steps(monkeypatch):
+    now = types.SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(jobs, "time", types.SimpleNamespace(monotonic=lambda: now.seconds))
+    job = ended(Job("key", lambda progress: None, slots()))
+    job.status = "running"
+    job._progress(2, 5)
+    assert not job.waits
+    job._progress(0, 0)
+    assert job.waits and (job.done, job.total) == (2, 5)
+    now.seconds = 2.0  # it has the memory
+    assert not job.waits
+
+
 def test_no_more_run_at_once_than_there_are_slots():
     room = slots(1)
     first, gate = holding(room)

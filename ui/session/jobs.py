@@ -51,6 +51,7 @@ class Job:
     def __init__(self, key, function, slots, wanted=lambda: True, page=""):
         self.key, self.page, self.status, self.done, self.total = key, page, "waiting", 0, 0
         self.result = self.problem = None
+        self._had_no_memory = -math.inf  # the last time at which it waited for memory
         self.began = self._rested = self._progressed = time.monotonic()
         self._function, self._slots, self._wanted = function, slots, wanted
         self._stop = threading.Event()
@@ -60,6 +61,11 @@ class Job:
     def running(self):
         """Whether the job waits or runs."""
         return self.status in _UNFINISHED
+
+    @property
+    def waits(self):
+        """Whether the job waits for other work, that has its place or the memory that it needs."""
+        return self.status == "waiting" or time.monotonic() - self._had_no_memory < 1
 
     @property
     def expected_end(self):
@@ -99,7 +105,10 @@ class Job:
             self._slots.release()
 
     def _progress(self, done, total):
-        self.done, self.total, self._progressed = done, total, time.monotonic()
+        if total:
+            self.done, self.total, self._progressed = done, total, time.monotonic()
+        else:  # again and again while `SharedModel.run` waits for memory
+            self._had_no_memory = time.monotonic()
         if time.monotonic() - self._rested >= _STEP:
             presses().give_way()
             self._rested = time.monotonic()
@@ -213,7 +222,7 @@ def _bar(name, label, stops):
     is_known = share > 0.02 and now - current.began > 2
     left = f", about {rounded_time(max(current.expected_end - now, 0))} left" if is_known else ""
     steps = f" {current.done:,} of {current.total:,}{left}" if current.total else " …"
-    progress = " waits for other work to end" if current.status == "waiting" else steps
+    progress = " waits for other work to end" if current.waits else steps
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.progress(min(share, 1.0), text=f"{label}:{progress}")
         if stops or current.status == "waiting":

@@ -141,7 +141,7 @@ class SharedModel:
         Between its steps, and while TensorFlow works, other visitors may use the model.
         """
 
-        stopped = functools.partial(report, progress, 0, 0)  # a job that waits can be stopped too
+        stopped = functools.partial(report, progress, 0, 0)  # a job that waits for memory can be stopped too
 
         def step(done, total):
             with self._released():
