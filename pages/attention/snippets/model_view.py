@@ -16,6 +16,6 @@ for layer, heads in enumerate(trace.attentions):  # [layers, heads, tokens, toke
 def snippet(view, shared, trace, detail, zoomed, least=0.0):
     """The map of every head, or the weights of the one that is enlarged."""
     if zoomed:
-        return one_head(view, shared, trace, [(view.layer, view.head)], detail, least)
+        return one_head(view, shared, trace, [(view.layer, view.head)], {view.selection: detail}, least)
     imports = ("import numpy as np", "from bert_tf.plots import select")
     return about(view, shared, trace, imports, drawn_tokens(view, trace, detail), _STRONGEST.format())
