@@ -35,11 +35,9 @@ def own_home(environment, tmp_path, monkeypatch, explorer_home):
     """A models folder of its own: what is trained here is no other test's."""
     import shutil
 
-    from ui.session import (
-        finetuning_jobs,
-        task_models,
-    )
+    from ui.session import finetuning_jobs, task_models, training_jobs
 
+    monkeypatch.setattr(training_jobs, "LOW_PRIORITY", 0)  # beside other tests they would hardly run
     home = tmp_path / "home"
     shutil.copytree(explorer_home, home)
     use_models_in(home, monkeypatch)
