@@ -128,7 +128,7 @@ def _paths(shared, trace, other, target):
     if result is None:
         return
     _heading("Layer by sender", trace, other)
-    path_patching_view.save(trace, result)
+    _save("paths", trace, other, result)
     _show_answers(result)
     path_patching_view.draw(result)
 
@@ -315,7 +315,7 @@ def _call(part, target, position):
 
 def _draw(trace, other, result):
     _heading("Layer by head" if result.component == "head" else "Layer by position", trace, other)
-    export.save("patching", result, trace=trace)
+    _save("patching", trace, other, result)
     _show_answers(result)
     label = escape_markdown(result.target.label)
     position_text = (
@@ -333,6 +333,12 @@ def _draw(trace, other, result):
         help="The numbers are shares of the difference. They show where the difference lies at each depth, not that "
         "the model uses nothing else.",
     )
+
+
+def _save(name, trace, other, result):
+    """Offer a result in the menu Save; its figures name the texts of both inputs."""
+    texts = dict.fromkeys((*export.texts_of(trace), *export.texts_of(other)))
+    export.save(name, result, {"model": trace.model}, tuple(texts))
 
 
 def _heading(text, trace, other):

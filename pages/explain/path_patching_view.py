@@ -43,11 +43,6 @@ def receiver(shared):
     return Receiver(into, layer, st.selectbox("of head", heads, width=110, **bound) - 1)
 
 
-def save(trace, result):
-    """Offer a ``PathPatchingResult`` in the menu Save."""
-    export.save("paths", result, trace=trace)
-
-
 def draw(result):
     """Draw the senders as a map and as a ranking, and the chosen sender."""
     into = _into(result.receiver)

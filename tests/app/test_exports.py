@@ -341,6 +341,7 @@ def test_patched_heads(open_app, saved, bert, trace, place):
         **{"patching.a": other, "patching.b": PAIR["b"], "patching.part": "head", "patching.place": place},
     )
     asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
+    assert saved["patching"]["shown"] == f"tiny-cased · “{PAIR['a']}” · “{PAIR['b']}” · “{other}”"
     actual, menu = patch_heads(*asked, int(place) if place else None), saved["patching"]
     near(menu["npz"]["scores"], actual.scores, 1e-3)
     near(column(menu, "log_probability"), actual.scores.ravel(), 1e-3)
@@ -369,6 +370,7 @@ def test_paths(open_app, saved, bert, trace, into, layer):
         },
     )
     asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
+    assert saved["paths"]["shown"] == f"tiny-cased · “{PAIR['a']}” · “{PAIR['b']}” · “{other}”"
     receiver = {"feed_forward": Receiver(into, 1), "keys": Receiver(into, 0, 0)}.get(into)
     actual, menu = patch_paths(*asked, receiver), saved["paths"]
     near(menu["npz"]["scores"], actual.scores, 1e-3)
