@@ -83,6 +83,17 @@ def test_typed_texts_are_read_and_scored(open_app):
     assert param(app, "a") == PAIR["a"] and param(app, "b") == PAIR["b"]
 
 
+def test_a_link_to_a_page_that_is_not_here_says_so_until_another_is_opened(open_app):
+    app = open_app(page="lessons*", a="the cat sat.")
+    (note,) = app.warning
+    assert note.value == "The link asks for the page “lessons\\*”, which is not here. Predict is used."
+    app.query_params["page"] = "all_heads"
+    assert not app.run().warning
+    app.query_params["page"] = "predict"
+    assert not app.run().warning
+    assert not open_app(page="attention", a="the cat sat.").warning  # an old name
+
+
 def test_a_link_reopens_masks_model_and_numbers(open_app):
     app = open_app(**PAIR, mask="a1,b2", model="tiny-uncased", top="3")
     no_trouble(app)

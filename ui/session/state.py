@@ -16,9 +16,10 @@ from streamlit.runtime import exists, get_instance
 from ui.samples.examples import FIRST
 from ui.shell.limits import Limits, read_limits
 from ui.shell.server_cache import server_cache
-from ui.shell.view import View, from_params, left_out, to_params
+from ui.shell.view import View, from_params, left_out, missing_page, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
+_MISSING_PAGE = "_missing_page"
 _OFFERED, _SENT_AT = "_offered", "_sent_at"
 _SENT_VALUES, _RERUN, _REPLACED, _ENDED = "_given", "_again", "_replaced_params", "_ended"
 # The keys of the widgets that this run has drawn, and those of the last complete run.
@@ -54,11 +55,19 @@ def open_view() -> View:
     fresh = _VIEW not in state
     if fresh or (params and not touched and params != state.get(_WRITTEN) and not _late(params)):
         state[_VIEW] = from_params(params, limits()) if fresh else _linked(params)
+        state[_MISSING_PAGE] = missing_page(params)
         if fresh and not {"a", "b"} & params.keys():
             correct_view(a=FIRST.a, b=FIRST.b, masks=FIRST.masks)
             if not {"layer", "head"} & params.keys():
                 correct_view(layer=FIRST.layer, head=FIRST.head)
     return state[_VIEW]
+
+
+def page_not_found() -> str:
+    """The page that a link asks for and that is not here, as long as the page is shown that it opened; else ""."""
+    if view().page != View().page:
+        st.session_state[_MISSING_PAGE] = ""
+    return st.session_state.get(_MISSING_PAGE, "")
 
 
 def open_link(query: str) -> None:

@@ -14,6 +14,7 @@ from ui.session import state, task_models
 from ui.shell import aliases, catalogue
 from ui.shell.page import SECTIONS
 from ui.shell.view import LONGEST_SETTING, left_out, to_params
+from ui.widgets.formatting import replaced
 
 _TEXTS = {"a": "text A", "b": "text B"}
 
@@ -103,6 +104,8 @@ def draw_title():
     with st.container(key="page_title"):
         st.title(page.title, anchor=False)
         st.markdown(page.question)
+    if missing := state.page_not_found():
+        st.warning(replaced("page", missing, page.title))
 
 
 def draw_page():

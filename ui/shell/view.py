@@ -215,6 +215,12 @@ def _encoded_length(text):
     return len(raw) + 2 * len(raw.translate(None, _UNCHANGED))
 
 
+def missing_page(params: dict[str, str]) -> str:
+    """The name of the page that query parameters ask for, if there is none of this name; else ""."""
+    asked = aliases.current(params).get("page", "")
+    return "" if asked in catalogue.pages() else asked
+
+
 def from_params(params: dict[str, str], limits: Limits) -> View:
     """Read a view from query parameters, which may be wrong.
 

@@ -160,7 +160,7 @@ def replaced(kind, asked, used):
     """Two sentences: what a link asks for is not here, and what is used in its place.
 
     Args:
-        kind: "model", "snapshot" or "training". asked: its name in the link. used: the name that the page shows.
+        kind: "model", "page", "snapshot" or "training". asked: its name in the link. used: the name of what is shown.
     """
     place = "installed here" if kind == "model" else "here"
     return (
