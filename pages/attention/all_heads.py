@@ -6,6 +6,7 @@ from bert_tf import plots
 from bert_tf.explain.attention.word_attention import word_trace
 from pages.attention.snippets.all_heads import snippet
 from ui.elements import components
+from ui.elements.attention_page import head_name
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import snippets
@@ -131,7 +132,7 @@ def _heads(shared, token_trace, trace, selection, chosen):
     name = (
         "heads-" + "-".join(f"{chosen_layer + 1}.{chosen_head + 1}" for chosen_layer, chosen_head in chosen)
         if several
-        else f"layer-{layer + 1}-head-{head + 1}"
+        else head_name(layer, head)
     )
     inputs.heading(f"{len(chosen)} heads" if several else f"Layer {layer + 1}, head {head + 1}")
     attention_controls.save(trace, chosen, selection, attention_controls.least(_LEAST))

@@ -6,6 +6,7 @@ from bert_tf import plots
 from bert_tf.explain.attention.attention_maps import AttentionMaps
 from pages.attention.snippets.model_view import snippet
 from ui.elements import components
+from ui.elements.attention_page import head_name
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import snippets
@@ -124,7 +125,7 @@ def _is_pooled(small, selection):
 def _enlarged(shared, trace, selection):
     view = state.view()
     layers, heads = trace.attentions.shape[:2]
-    name = f"layer-{view.layer + 1}-head-{view.head + 1}"
+    name = head_name(view.layer, view.head)
     with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
         with st.container(horizontal=True, gap="small", width="content"):
             st.button(

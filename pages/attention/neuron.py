@@ -8,6 +8,7 @@ from bert_tf.explain import HeadVectors, neuron_view, query_key_vectors
 from bert_tf.explain.attention.head_vectors import allowed_links
 from pages.attention.head_components import neuron
 from pages.attention.snippets.neuron import snippet
+from ui.elements.attention_page import head_name
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import snippets
@@ -51,7 +52,7 @@ def page():
     call = Call.of(neuron_view, head=(view.layer, view.head), position=query)
     result = call.run(shared.bert, trace, vectors=_vectors(shared, trace))
     positions = list(detail.columns)
-    name = f"layer-{result.layer + 1}-head-{result.head + 1}-{query}"
+    name = f"{head_name(result.layer, result.head)}-{query}"
     export.save(name, result, trace=trace)
     key = state.setting(_KEY, -1)
     if key not in positions:

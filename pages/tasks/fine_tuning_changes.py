@@ -13,6 +13,7 @@ from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.numbers import percent
 from pages.tasks.snippets.fine_tuning_changes import snippet
 from ui.elements import components, tables
+from ui.elements.attention_page import head_name
 from ui.samples.examples import Example
 from ui.session import state, task_models
 from ui.session.session_cache import cached
@@ -237,9 +238,7 @@ def _heads(divergence, traces, before, after):
     rows = _most_moved(weights_after - weights_before)[:_SHOWN]
     tokens = traces[0].tokens
     change = HeadAttentionChange(before, after, layer, head, tokens, weights_before, weights_after)
-    export.save(
-        f"moved-layer-{layer + 1}-head-{head + 1}", change, {"models": (before, after)}, export.texts_of(traces[0])
-    )
+    export.save(f"moved-{head_name(layer, head)}", change, {"models": (before, after)}, export.texts_of(traces[0]))
     tables.show(
         {
             "token": [tokens[row] for row in rows],
@@ -286,7 +285,7 @@ def _moved(traces, layer, head):
             [traces[0].tokens[at] for at in positions],
             state.is_dark(),
         ),
-        config=export.plot_config(f"moved-layer-{layer + 1}-head-{head + 1}"),
+        config=export.plot_config(f"moved-{head_name(layer, head)}"),
         key="w_fine_tuning_changes_moved",
     )
     few = f", of the {_DRAWN} whose attention changed most" if traces[0].length > _DRAWN else ""

@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain.attention.attention_maps import HeadAttention
 from ui.elements import components
-from ui.elements.attention_page import attention_page
+from ui.elements.attention_page import attention_page, head_name
 from ui.elements.mask_chips import token_positions
 from ui.session import state
 from ui.session.trace_store import attention_trace
@@ -132,7 +132,7 @@ def save(trace, heads, selection, threshold):
         attended_positions=selection.columns,
         threshold=threshold,
     )
-    name = "-".join(f"layer-{layer + 1}-head-{head + 1}" for layer, head in zip(layers, heads))
+    name = "-".join(map(head_name, layers, heads))
     export.save(name, attention, trace=trace)
 
 
