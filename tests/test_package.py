@@ -170,3 +170,10 @@ def test_the_pinned_files_have_the_packages_of_the_extras_and_no_others():
     assert names_of(pinned("requirements-beam.txt")) == names_of(pinned("requirements.txt")) | extras["beam"]
     assert names_of(pinned("requirements-dev.txt")) == names_of(pinned("requirements-beam.txt")) | extras["dev"]
     assert names_of(pinned("requirements-bench.txt")) == names_of(pinned("requirements.txt")) | extras["bench"]
+
+
+def test_each_extra_is_named_where_a_user_reads_how_to_install():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    texts = [path.read_text("utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
+    named = {name for text in texts for found in re.findall(r"\.\[([\w,]+)\]", text) for name in found.split(",")}
+    assert {*extras} - {"dev", "bench"} <= named

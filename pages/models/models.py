@@ -14,6 +14,7 @@ from ui.session import (
     state,
     task_models,
 )
+from ui.shell.limits import ROOT
 from ui.shell.page import Page, Press
 from ui.widgets import model_offer
 from ui.widgets.formatting import count, escape_markdown, megabytes, title
@@ -39,6 +40,8 @@ _PREDICTS = {
     "sop": "sentence order",
     "replaced": "replaced tokens",
 }
+#: A link of a card to a file beside it.
+_TO_A_FILE = re.compile(r"\[([^\]\n]+)\]\((?![a-z][a-z+.-]*:|#)[^)\n]*\)", re.IGNORECASE)
 #: What the head for words predicts in a model that does not read both ways at once.
 _PREDICTS_ONE_WAY = {
     "left_to_right": "each word from those before it",
@@ -56,6 +59,8 @@ def page():
     _released([info for info in model_store.catalogue() if not info.installed and info.name not in offered])
     _any_repository()
     _memory_limits()
+    with st.expander("Licences that ask for their text in every copy", icon=":material/gavel:"):
+        st.text((ROOT / "NOTICE").read_text("utf-8"))
 
 
 def _own_folder():
@@ -98,7 +103,7 @@ def _installed(info):
         card = info.path / "README.md" if info.path else None
         if card and card.is_file():
             with st.expander("Model card"):
-                st.markdown(_without_images(_body(card.read_text("utf-8", errors="replace"))))
+                st.markdown(_shown(_body(card.read_text("utf-8", errors="replace"))))
 
 
 def _facts(info):
@@ -147,9 +152,12 @@ def _body(card):
     return card
 
 
-def _without_images(card):
-    """A card whose images are links: the visitor's browser would fetch an image from another server at once."""
-    return re.sub(r"!+(?=\[)", "", card)
+def _shown(card):
+    """A card whose images are links, and whose links to files beside it are plain text.
+
+    The visitor's browser would fetch an image from another server at once, and this server has no such files.
+    """
+    return _TO_A_FILE.sub(r"\1", re.sub(r"!+(?=\[)", "", card))
 
 
 def _released(missing):

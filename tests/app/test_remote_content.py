@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pages.models.models import _without_images
+from pages.models.models import _shown
 from tests.app.page_reading import page_text
 from ui.widgets.formatting import escape_markdown
 
@@ -16,8 +16,13 @@ IMAGE = re.compile(r"!\[")
     ["![p](http://there/p.png)", "!![p](http://there/p.png)", "a ![p][one]\n\n[one]: http://there/p.png", "![p]"],
 )
 def test_a_card_has_no_image_of_another_server(card):
-    cleaned = _without_images(card)
+    cleaned = _shown(card)
     assert not IMAGE.search(cleaned) and "[p]" in cleaned
+
+
+def test_a_link_to_a_file_beside_a_card_is_plain_text():
+    card = "[a](../../NOTICE) [b](./LICENSE) [c](https://there/p) [d](#part) [e](mailto:a@b.c) [f](/NOTICE)"
+    assert _shown(card) == "a b [c](https://there/p) [d](#part) [e](mailto:a@b.c) f"
 
 
 def test_the_page_of_models_shows_a_card_without_its_images(open_app, explorer_home):

@@ -89,6 +89,9 @@ def test_the_licence_that_asks_for_its_text_in_every_copy_has_it():
         'THE SOFTWARE IS PROVIDED "AS IS"',
     ):
         assert words in notice
+    made_from_it = {file.parent.name for file in embedded_dir().glob("*/*.json") if BASE in file.read_text("utf-8")}
+    assert {"electra-base-cased-embedded", "entities-base-cased"} <= made_from_it
+    assert not [name for name in made_from_it if name not in notice]
 
 
 @pytest.mark.parametrize(
