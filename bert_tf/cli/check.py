@@ -20,8 +20,13 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.checkpoints.library import looks_like_model
     from bert_tf.checkpoints.model_checksums import write_model_checksums
     from bert_tf.checksums import CHECKSUMS, find_damage, has_checksums
+    from bert_tf.errors import InputError
+    from bert_tf.resources.remote import is_copy, original_path
 
     folder = find(args.folder)
+    shown = original_path(args.folder) if is_copy(args.folder) else str(folder)
+    if args.write and is_copy(args.folder):
+        raise InputError(f"--write is for local folders: copy {shown} here, and then {CHECKSUMS} back.")
     if args.write:
         if not looks_like_model(folder):
             raise ValueError(f"{folder} holds no weights of a model; --write is for model folders.")
@@ -31,12 +36,12 @@ def run(args: argparse.Namespace) -> int:
         folders.append(find(base))
     if not folders:
         raise ValueError(
-            f"{folder} has no {CHECKSUMS}, so its files cannot be compared. For a model that you trust, "
-            f"`python -m bert_tf check {args.folder} --write` writes it."
+            f"{shown} has no {CHECKSUMS}, so its files cannot be compared. For a model that you trust, "
+            f"`python -m bert_tf check {'FOLDER' if is_copy(args.folder) else args.folder} --write` writes it."
         )
     code = 0
     for each in folders:
         damage = find_damage(each)
-        print("\n".join(damage) or f"{each}: whole.")
+        print(("\n".join(damage) or f"{each}: whole.").replace(str(folder), shown))
         code = DAMAGED if damage else code
     return code

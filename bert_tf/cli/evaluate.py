@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
     from bert_tf.checkpoints import find
     from bert_tf.cli.prepare import LENGTH
-    from bert_tf.cli.shared.files import refuse_no_file, writing
+    from bert_tf.cli.shared.files import refuse_unwritable, writing
     from bert_tf.inference.bert import load
     from bert_tf.pretraining.data.documents import find_files
     from bert_tf.pretraining.evaluate import evaluate_mlm
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     # A wrong path is an error before the model is loaded, which takes seconds.
     find_files([args.text])
     if args.html:
-        refuse_no_file(args.html)
+        refuse_unwritable(args.html)
     bert = load_model(args)
     if args.by_position:
         require_head(bert.heads, "mlm", bert.name)

@@ -15,6 +15,7 @@ from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.task_settings import score_text, undefined_note
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, task_type
 from bert_tf.finetuning.tasks.sequence_classification import window_settings
+from bert_tf.folder_lock import refuse_file
 from bert_tf.resources.remote import original_path
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def run_task(args: argparse.Namespace) -> int:
     settings, task = task_settings(args), task_type(args.task)
     if args.batch_size < 1 or args.limit is not None and args.limit < 1:
         raise DataError("--batch-size and --limit must be 1 or more.")
+    if args.report:
+        refuse_file(args.report)
     examples = list(islice(task.read(args.data, args, settings), args.limit))
     task.check(examples, settings)
     windows = window_settings(args)

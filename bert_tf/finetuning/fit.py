@@ -26,7 +26,7 @@ from bert_tf.finetuning.learning_record import read_rounds
 from bert_tf.finetuning.task_settings import read_settings, score_text, selection_score
 from bert_tf.folder_lock import locked_folder
 from bert_tf.model_outputs import INPUTS
-from bert_tf.resources.remote import original_path
+from bert_tf.resources.remote import is_copy, original_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -250,10 +250,10 @@ class _Run:
         if dev:
             self.task_type.check_metric(self.settings, dev)
         if how.stores_delta:
-            if (bucket := original_path(self.start)) != str(self.start):
+            if is_copy(self.start):
                 raise TaskError(
-                    f"--delta and --lora need the model at a place that stays, and {bucket} lies in a bucket: copy it "
-                    "to a local folder, or leave them out."
+                    f"--delta and --lora need the model at a place that stays, and {original_path(self.start)} lies in "
+                    "a bucket: copy it to a local folder, or leave them out."
                 )
             if how.add_tokens:
                 raise TaskError(

@@ -194,6 +194,17 @@ def original_path(path: str | os.PathLike) -> str:
     return _urls.get(str(path), str(path))
 
 
+def is_copy(path: str | os.PathLike) -> bool:
+    """Whether a path is a local copy of a file or folder in a bucket."""
+    return str(path) in _urls
+
+
+def is_same_object(one: str, other: str) -> bool:
+    """Whether two URLs, or local copies, are the same object of a bucket."""
+    one, other = original_path(one), original_path(other)
+    return is_remote(one) and is_remote(other) and filesystem(one) == filesystem(other)
+
+
 def send_mirrors(path: str | os.PathLike) -> None:
     """Send what has changed, if a local path is or lies in a copy of a file or folder in a bucket.
 
@@ -258,6 +269,10 @@ def local_copies(args: argparse.Namespace) -> Iterator[None]:
                     mirror.send()
                 except InputError as error:  # the others are sent all the same
                     problems.append(f"{error} What was written is kept in {mirror.local}.")
+                except BaseException:  # Ctrl-C, which may come after hours of work
+                    problems.append(f"{mirror.url} may lack files. What was written is kept in {mirror.local}.")
+                    print(*problems, file=sys.stderr, flush=True)
+                    raise
             if problems:
                 raise InputError(" ".join(problems))
     finally:

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -10,7 +11,7 @@ import pytest
 from bert_tf.batch_jobs.jobs import FeaturesJob, PredictJob, TaskJob, answer_line, row_of_line
 from bert_tf.batch_jobs.spark import pandas_function
 from bert_tf.cli import main
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, InputError
 from tests.app.random_task_models import save_tasks
 
 RECORDS = [{"text_a": f"the cat ran {'far and ' * (number % 7)}[MASK]"} for number in range(40)]
@@ -45,6 +46,16 @@ def source(tmp_path_factory):
 
 def joined(folder):
     return b"".join(path.read_bytes() for path in sorted(folder.glob("part-*")))
+
+
+def test_beam_does_not_delete_the_files_that_it_reads(beam, tmp_path):
+    part = tmp_path / "rows.jsonl" / "part-0"
+    part.parent.mkdir()
+    part.write_text('{"text_a": "the [MASK]"}\n')
+    job = SimpleNamespace()
+    with pytest.raises(InputError, match="holds files of the input, which would be deleted"):
+        beam.run_pipeline(job, str(part.parent / "part-*"), str(part.parent), "DirectRunner")
+    assert part.exists()
 
 
 @pytest.mark.slow

@@ -274,6 +274,10 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         ),
         (["evaluate", "mlm", "--text", "/no/such/file"], "no text file /no/such/file"),
         (["evaluate", "mlm", "--text", __file__, "--by-position", "--html", "-"], "does not take this: give the name"),
+        (
+            ["evaluate", "mlm", "--text", __file__, "--by-position", "--html", "/no/x.html", "--model", "none"],
+            "/no/x.html: The folder to write it to does not exist",  # before the model is looked for
+        ),
         (["evaluate", "speed", "--text", "x"], "invalid choice: 'speed'"),
         (
             ["vocab", "--input", __file__, "--output", __file__],

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -247,6 +248,41 @@ def test_what_a_bucket_does_not_take_is_kept_and_named(bucket, tmp_path, monkeyp
     kept = Path(str(error.value).split("kept in ")[1].rstrip("."))
     assert kept.read_text() == "hours of work" and bucket.cat_file("/whole/report.txt") == b"report"
     shutil.rmtree(kept.parents[2])
+
+
+def test_an_interrupted_sending_keeps_what_was_written_and_names_it(bucket, monkeypatch, capsys):
+    def interrupt(local, path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bucket, "put_file", interrupt)
+    args = argparse.Namespace(output="memory://interrupted/out.txt")
+    with pytest.raises(KeyboardInterrupt):
+        with local_copies(args):
+            Path(args.output).write_text("hours of work")
+    kept = Path(re.search(r"What was written is kept in (.*out\.txt)", capsys.readouterr().err)[1])
+    assert kept.read_text() == "hours of work"
+    shutil.rmtree(kept.parents[2])
+
+
+def test_an_object_is_not_read_and_written_at_once(bucket, capsys):
+    bucket.pipe_file("/same/in.jsonl", b'{"text_a": "the [MASK]"}\n')
+    urls = ["--input", "memory://same/in.jsonl", "--output", "memory:///same/in.jsonl"]
+    assert main(["predict", *urls, "--model", "bert-small-uncased-embedded"]) == 2
+    assert "are the same file, memory:///same/in.jsonl: give another name" in capsys.readouterr().err
+    assert bucket.cat_file("/same/in.jsonl") == b'{"text_a": "the [MASK]"}\n'
+
+
+def test_the_checksums_of_a_folder_in_a_bucket_are_compared_and_not_written(bucket, capsys):
+    bucket.pipe_file("/checked/model/config.json", b"{}")
+    bucket.pipe_file("/checked/model/model.safetensors", b"")
+    assert main(["check", "memory://checked/model"]) == 2
+    message = capsys.readouterr().err
+    assert "memory:///checked/model has no checksums.json" in message and "check FOLDER --write" in message
+    assert main(["check", "memory://checked/model", "--write"]) == 2
+    assert "--write is for local folders: copy memory:///checked/model here" in capsys.readouterr().err
+    bucket.pipe_file("/checked/model/checksums.json", b"{}")
+    assert main(["check", "memory://checked/model"]) == 0
+    assert capsys.readouterr().out == "memory:///checked/model: whole.\n"
 
 
 def test_a_local_file_whose_name_looks_like_a_pattern_is_meant_itself(tmp_path):

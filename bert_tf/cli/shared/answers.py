@@ -18,7 +18,7 @@ from bert_tf.cli.shared.files import input_name, is_stream, refuse_unwritable, u
 from bert_tf.errors import InputError
 from bert_tf.files import DISK_FULL, read_json, write_json
 from bert_tf.folder_lock import only_writer
-from bert_tf.resources.remote import NOTE, PARTIAL, is_remote, original_path, send_mirrors
+from bert_tf.resources.remote import NOTE, PARTIAL, is_copy, is_remote, original_path, send_mirrors
 
 #: Exit code where some inputs could not be answered.
 BAD_INPUTS = 3
@@ -216,12 +216,11 @@ def _settings(args):
     with suppress(OSError):
         status = os.stat(args.input)
         settings["input_state"] = [status.st_size, status.st_mtime_ns]
-        if original_path(args.input) != args.input:
+        if is_copy(args.input):
             settings["input_state"] = checksum(args.input)
     with suppress(OSError):
-        is_copy = args.model is not None and original_path(args.model) != args.model
         weights = weights_state(find(args.model or DEFAULT_MODEL))
-        settings["model_state"] = [state[:2] if is_copy else state for state in weights]
+        settings["model_state"] = [state[:2] if is_copy(args.model) else state for state in weights]
     settings.update({name: original_path(settings[name]) for name in ("input", "model") if settings[name] is not None})
     return json.loads(json.dumps(settings, default=str))
 

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import atomic_write, missing_folder
-from bert_tf.resources.remote import original_path
+from bert_tf.resources.remote import is_same_object, original_path
 
 
 def refuse_same_file(source: str, target: str | None, option: str = "--output") -> None:
@@ -23,10 +23,13 @@ def refuse_same_file(source: str, target: str | None, option: str = "--output") 
 
     Raises: InputError if they are the same file.
     """
-    if source == "-" or target in (None, "-") or not (os.path.exists(source) and os.path.exists(target)):
+    if source == "-" or target is None or target == "-":
         return
-    if os.path.samefile(source, target):
-        raise InputError(f"--input and {option} are the same file, {target}: give another name to write to.")
+    exist = os.path.exists(source) and os.path.exists(target)
+    if is_same_object(source, target) or exist and os.path.samefile(source, target):
+        raise InputError(
+            f"--input and {option} are the same file, {original_path(target)}: give another name to write to."
+        )
 
 
 def is_stream(path: str) -> bool:
