@@ -96,12 +96,12 @@ class LogitLens(
         return frame(
             {
                 "position": np.repeat(self.positions, states * count),
-                "token": np.repeat(self.position_tokens, states * count),
+                "token": np.repeat(np.array(self.position_tokens, object), states * count),
                 "hidden_state": np.tile(np.repeat(np.arange(states), count), positions),
                 "rank": np.tile(np.arange(1, count + 1), positions * states),
-                "prediction": np.array(self.predicted_tokens).ravel(),
+                "prediction": np.array(self.predicted_tokens, object).ravel(),
                 "probability": self.probabilities.ravel(),
-                "answer": np.repeat(answers, states * count),
+                "answer": np.repeat(np.array(answers, object), states * count),
                 "answer_rank": each(self.answer_ranks),
                 "answer_probability": each(self.answer_probabilities),
                 "entropy_bits": each(self.entropies),

@@ -1,6 +1,7 @@
 """Results about representations: their records and tables hold what their arrays hold."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -54,6 +55,20 @@ def test_positions_and_other_vectors(tiny_bert):
     assert list(table["label_a"] + table["label_b"]) == ["aa", "ab", "ba", "bb"]
     assert list(table["cosine"]) == np.ravel(record(similarity)["cosines"]).tolist() == [1, 0.5, 0.25, 1]
     assert list(table["text_b"]) == ["one", "two"] * 2
+
+
+def test_long_texts_stand_once_in_a_table_of_pairs():
+    texts = tuple(f"{number} ".ljust(2000, "a") for number in range(100))
+    similarity = explain.VectorSimilarity(texts, np.eye(100, dtype=np.float32), texts)
+    explain.VectorSimilarity(("a",), np.eye(1)).to_frame()  # what is imported at first
+    tracemalloc.start()
+    try:
+        table = similarity.to_frame()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 10e6
+    assert table["text_b"][9998] is table["label_a"][9800] is texts[98]  # pandas copied none
 
 
 def test_nearest_words(tiny_bert, trace):
