@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas
     import plotly.graph_objects as go
 
@@ -121,6 +123,25 @@ def frame(columns: dict[str, Any] | list[dict[str, Any]]) -> pandas.DataFrame:
             present = [cell for cell in cells if cell is not None]
             if present and all(isinstance(cell, (int, np.integer)) for cell in present):
                 table[name] = pandas.array(cells, dtype="Int64")
+    return table
+
+
+def with_named(columns: dict[str, Any], named: Iterable[tuple[str, Any]], kind: str) -> dict[str, Any]:
+    """Columns for `frame`, and after them some whose names are a visitor's or a model's, such as its labels.
+
+    Args:
+        columns: dict str -> sequence. The columns of every such table.
+        named: pairs of a name and its column.
+        kind: str. What has these names, as "label". It stands before a name that is taken: "label token".
+
+    Returns:
+        dict str -> sequence.
+    """
+    table = dict(columns)
+    for name, values in named:
+        while name in table:
+            name = f"{kind} {name}"
+        table[name] = values
     return table
 
 

@@ -43,6 +43,8 @@ _OF_POOLED = {
     "sop": "it was used for sentence-order prediction alone",
     None: "it was not used",
 }
+_TIED = "**every row of the token table**: the same table is used for the input and for the prediction. "
+_UNTIED = "**every row of a token table of the head's own**: another table is used for the input. "
 _VASWANI = "Vaswani et al. 2017, Attention Is All You Need"
 _DEVLIN = "Devlin et al. 2019, BERT"
 
@@ -106,8 +108,8 @@ PARTS = {
         ("predict", "architectures"),
     ),
     "mlm": Lesson(
-        "The hidden state at a masked position, transformed once and compared with **every row of the token table**: "
-        "the same table is used for the input and for the prediction. In training 15% of the tokens were predicted, "
+        f"The hidden state at a masked position, transformed once and compared with {_TIED}"
+        "In training 15% of the tokens were predicted, "
         "most of them replaced by [MASK]. Because the word itself is hidden, the model may look at both sides.",
         f"{_DEVLIN}, section 3.1, task 1",
         ("predict", "logit_lens"),
@@ -148,9 +150,11 @@ def part(name, config, task=None):
         text = lesson.text.replace(
             f"the keys of {_BOTH}", f"the keys of {_ONE_SIDE[config.architecture.attention_direction]}"
         )
-    elif name == "mlm" and config.architecture.attention_direction != "bidirectional":
-        text = lesson.text.partition("In training")[0] + "It learnt to predict the word beside the part it has read."
-        text = text.replace("The hidden state at a masked position", "The hidden state beside a position")
+    elif name == "mlm":
+        text = lesson.text if config.tie_word_embeddings else lesson.text.replace(_TIED, _UNTIED)
+        if config.architecture.attention_direction != "bidirectional":
+            text = text.partition("In training")[0] + "It learnt to predict the word beside the part it has read."
+            text = text.replace("The hidden state at a masked position", "The hidden state beside a position")
     return dataclasses.replace(lesson, text=text) if text else lesson
 
 

@@ -9,7 +9,15 @@ _READS = {
     "left_to_right": "the tokens up to itself",
     "two_one_way": "the tokens on its side, before it in one half of the heads and after it in the other",
 }
-_ACTIVATIONS = {"gelu": "GELU", "gelu_new": "GELU", "relu": "ReLU"}
+_ACTIVATIONS = {
+    "gelu": "GELU",
+    "gelu_new": "GELU",
+    "relu": "ReLU",
+    "gelu_10": "clipped GELU",
+    "quick_gelu": "QuickGELU",
+    "silu": "SiLU",
+    "tanh": "tanh",
+}
 _TASKS = {
     "classify": (
         "The answer",
@@ -227,7 +235,7 @@ def _attention_norm(walk, _):
 def _feed_forward(walk, _):
     config, name = walk.config, _ACTIVATIONS[walk.config.hidden_act]
     architecture, bias = config.architecture, _bias(config)
-    mutes = f"the {name} mutes those below zero"
+    mutes = f"the {name} {'brings each between −1 and 1' if name == 'tanh' else 'mutes those below zero'}"
     inside = f"{name}(x · W₁{bias})"
     if architecture.gated_units:
         mutes += ", a gate scales each"
@@ -326,15 +334,18 @@ def _task(walk, task):
 def _mlm(walk, _):
     config = walk.config
     place = "beside the place" if config.architecture.attention_direction != "bidirectional" else "at the place"
+    table, rows, of_table = "the table", "E", "the table of token vectors"
+    if not config.tie_word_embeddings:
+        table, rows, of_table = "a table of the head's own", "U", "the head's own table"
     return _step(
         "Words",
         "From a vector back to words",
         f"The last vector {place} is transformed once and compared with the vectors of all {config.vocab_size:,} "
-        "tokens in the table. A softmax makes probabilities of the scores.",
+        f"tokens in {table}. A softmax makes probabilities of the scores.",
         [("transformed", (("E", config.embedding_width),)), ("scores", (("V", config.vocab_size),))],
         [
-            f"t = LayerNorm({_ACTIVATIONS[config.hidden_act]}(h · W{_bias(config)}))",
-            "softmax(t · Eᵀ + b′), E the table of token vectors",
+            f"t = LayerNorm({_ACTIVATIONS[config.mlm_act]}(h · W{_bias(config)}))",
+            f"softmax(t · {rows}ᵀ + b′), {rows} {of_table}",
         ],
         "predict",
     )

@@ -130,8 +130,8 @@ def _look(shared, chosen, word, read, call, collected):
     missing = len(read.texts) - len(set(collected.texts))
     counted = f"“{escape_markdown(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
     without = f" ({missing:,} without it)" if missing else ""
-    if len(tips) == _MOST:
-        without = " (the first ones; the others are not read)"
+    if more := collected.left_out:
+        without = f" (the first ones; {more:,} more {'is' if more == 1 else 'are'} not read)"
     st.caption(f"{escape_markdown(title(shared.name))} · {counted}{without}")
     layer, way, space = _settings(layers)
     projection, example = projection_call(way, space), None if chosen == _OWN else chosen
@@ -160,7 +160,10 @@ def _settings(layers):
             0,
             layers,
             width=360,
-            help="0 is the embeddings: there the vectors of the word differ by the position alone.",
+            help=(
+                "0 is the embeddings: there the vectors of the word differ at most by its spelling and its position, "
+                "not by the words around it."
+            ),
             **state.bind_setting("word_senses.layer", "w_word_senses_layer", layers, range(layers + 1)),
         )
         way = st.segmented_control(

@@ -70,6 +70,14 @@ def test_what_a_one_way_reader_sees_and_learnt_is_said(name, sees):
     )
 
 
+@pytest.mark.parametrize("name", ["bert", "left-to-right"])
+def test_a_head_for_words_with_a_table_of_its_own_is_said_to_have_one(name):
+    config = BertConfig(model_type=name, vocab_size=40)
+    assert "the same table is used for the input and for the prediction" in part("mlm", config).text
+    output = part("mlm", config.replace(tie_word_embeddings=False)).text
+    assert "a token table of the head's own**: another table is used for the input. I" in output
+
+
 @pytest.mark.parametrize(
     "segments, says",
     [

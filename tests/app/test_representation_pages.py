@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bert_tf
+import pages.representations.word_senses
 from bert_tf.explain import (
     cosine_similarities,
     count_contexts,
@@ -442,6 +443,15 @@ def test_own_sentences_without_senses_are_read_too(open_app):
     )
     assert "“bench” 3 times in 3 sentences (1 without it)" in page_text(app)
     assert len(figure(app, 0)) == 1 and "Give at least two senses" in page_text(app)
+
+
+@pytest.mark.parametrize("most, said", [(3, " (1 without it)"), (2, " (the first ones; 1 more is not read)")])
+def test_occurrences_beyond_the_most_are_counted(open_app, monkeypatch, most, said):
+    monkeypatch.setattr(pages.representations.word_senses, "_MOST", most)
+    lines = "They sat on the bench.\nA bench stood there, a long bench.\nNothing here."
+    link = {"word_senses.example": "own sentences", "word_senses.word": "bench", "word_senses.lines": lines}
+    app = run_until_done(open_app(page="word_senses", **link))
+    assert f"“bench” {most} times in 3 sentences{said}" in page_text(app)
 
 
 def test_what_is_missing_for_own_sentences_is_said(open_app):

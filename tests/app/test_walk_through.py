@@ -1,12 +1,16 @@
 """Walk through: what the page gives to its component, for long texts and for every kind of head."""
 
 import base64
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.config import BertConfig
 from bert_tf.explain.models.walk_through import ENCODER_STEPS
+from bert_tf.runtime.numpy_ops import ACTIVATIONS
+from pages.learn import walk_steps
 from tests.app.family_models import DEBERTA_TEXT, MODERN_TEXT
 from tests.app.page_reading import component, page_text, param, run_until_done
 from tests.app.random_task_models import TASKS
@@ -157,3 +161,27 @@ def test_the_lines_have_the_numbers_of_the_page(open_app):
     assert list(names["walk"].steps) == data["steps"]
     shape = (data["total"], data["total"])
     np.testing.assert_allclose(floats(data["weights"]).reshape(shape), names["walk"].weights[2], atol=1e-5)
+
+
+def said(step, **settings):
+    """The sentence and the formula of a step of a walk through a model with these settings."""
+    config = BertConfig(vocab_size=40, **settings)
+    written = walk_steps._WRITERS[step](SimpleNamespace(config=config, layer=0, tokens=("[CLS]",)), None)
+    return written["text"], " ".join(written["formula"])
+
+
+def test_every_activation_has_its_name():
+    assert walk_steps._ACTIVATIONS.keys() == ACTIVATIONS.keys()
+    for name, title in walk_steps._ACTIVATIONS.items():
+        text, formula = said("feed_forward", hidden_act=name)
+        assert f"the {title} " in text and f"{title}(x · W₁ + b)" in formula
+        assert ("mutes those below zero" in text) == (name != "tanh")
+
+
+def test_the_head_for_words_is_said_to_have_its_own_activation_and_table():
+    assert "GELU(h · W + b)" in said("mlm", model_type="roberta", hidden_act="relu")[1]
+    assert "ReLU(h · W + b)" in said("mlm", hidden_act="relu")[1]
+    text, formula = said("mlm")
+    assert "all 40 tokens in the table." in text and "softmax(t · Eᵀ + b′), E the table of token vectors" in formula
+    text, formula = said("mlm", tie_word_embeddings=False)
+    assert "all 40 tokens in a table of the head's own." in text and "softmax(t · Uᵀ + b′), U the head's" in formula

@@ -48,7 +48,7 @@ class LayerAttention(Result, figures={"maps": "bert_tf.plots.attention.layer_att
     def to_frame(self) -> pandas.DataFrame:
         """A row for each layer and pair of tokens."""
         layer, position, attended = (indices.ravel() for indices in np.indices(self.maps.shape))
-        tokens = np.array(self.tokens)
+        tokens = np.array(self.tokens, object)
         return frame(
             {
                 "layer": layer,

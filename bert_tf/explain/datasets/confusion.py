@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bert_tf.results import Result, frame
+from bert_tf.results import Result, frame, with_named
 
 if TYPE_CHECKING:
     import pandas
@@ -41,7 +41,7 @@ class ConfusionMatrix(Result, figures={"confusion": "bert_tf.plots.datasets.conf
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each true class, a column for each predicted class."""
-        return frame({"true_label": self.labels, **dict(zip(self.labels, self.counts.T))})
+        return frame(with_named({"true_label": self.labels}, zip(self.labels, self.counts.T), "class"))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The labels and the counts."""

@@ -268,6 +268,8 @@ def patch(
 def corrupted_trace(bert: Bert, clean: Trace, corrupted: Trace | str) -> Trace:
     """The `Trace` of the corrupted input; a text is read with the second text and the masks of the clean trace.
 
+    The trace of a text has no attention maps and no hidden states: patching computes the states in steps.
+
     Raises:
         NotComparable: the text has another number of tokens than the clean input, so its masks are elsewhere.
     """
@@ -277,7 +279,7 @@ def corrupted_trace(bert: Bert, clean: Trace, corrupted: Trace | str) -> Trace:
     _check_lengths(clean.length, prepared.encoding.length)
     # A mask that was typed as [MASK] stands in the texts already.
     hidden = [position for position in clean.masks if clean.original_tokens[position] != clean.tokens[position]]
-    return bert.trace(corrupted, clean.text_b, hidden)
+    return bert.trace(corrupted, clean.text_b, hidden, attentions=False, hidden_states=False)
 
 
 def _score_patches(bert, states, traces, target, component, size, patched, progress, position=None):

@@ -264,7 +264,10 @@ class LayerActivations(Result, figures={"values": "bert_tf.plots.models.architec
         heads = self.values if self.values.ndim == 3 else self.values[None]
         count, length, units = heads.shape
         head = {"head": np.repeat(np.arange(count), length)} if self.values.ndim == 3 else {}
-        positions = {"position": np.tile(np.arange(length), count), "token": np.tile(self.tokens, count)}
+        positions = {
+            "position": np.tile(np.arange(length), count),
+            "token": np.tile(np.array(self.tokens, object), count),
+        }
         columns = heads.reshape(-1, units).T
         return frame({**head, **positions, **{str(unit): values for unit, values in enumerate(columns)}})
 

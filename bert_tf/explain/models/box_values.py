@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bert_tf.results import Result, frame
+from bert_tf.results import Result, frame, with_named
 
 if TYPE_CHECKING:
     import pandas
@@ -40,7 +40,7 @@ class TokenValues(Result, figures={"values": "bert_tf.plots.models.box_values:to
         """A row for each token, a column for each unit; units without names count from 0."""
         names = self.unit_names or [str(unit) for unit in range(self.values.shape[1])]
         positions = {"position": np.arange(len(self.tokens)), "token": self.tokens}
-        return frame({**positions, **dict(zip(names, self.values.T))})
+        return frame(with_named(positions, zip(names, self.values.T), "label"))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The tokens, the names of the units, and the values."""

@@ -49,7 +49,7 @@ class ComparedAttention(
         columns: dict[str, list] = {}
         for side, tokens, weights in (("a", self.tokens_a, self.weights_a), ("b", self.tokens_b, self.weights_b)):
             position, attended = (index.ravel() for index in np.indices(weights.shape))
-            names = np.array(tokens)
+            names = np.array(tokens, object)
             values = {
                 "side": np.full(weights.size, side),
                 "position": position,
@@ -102,7 +102,7 @@ class HeadAttentionChange(Result, figures={"difference": f"{_PLOTS}:head_change"
     def to_frame(self) -> pandas.DataFrame:
         """A row for each pair of tokens."""
         position, attended = (index.ravel() for index in np.indices(self.before.shape))
-        names = np.array(self.tokens)
+        names = np.array(self.tokens, object)
         return frame(
             {
                 "position": position,

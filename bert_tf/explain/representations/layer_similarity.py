@@ -187,7 +187,8 @@ def compare_layers(
     """
     if trace is not None:
         masked = masked_words(trace, bert.tokenizer.mask_id)
-        return compare_traces([trace], [other.trace(trace.text_a, trace.text_b, masked)], measure)
+        second = other.trace(trace.text_a, trace.text_b, masked, attentions=False)
+        return compare_traces([trace], [second], measure)
     readers = [functools.partial(model.trace, attentions=False) for model in (bert, other)]
     rows = list(rows or ())
     problems: list[tuple[int, str]] = []

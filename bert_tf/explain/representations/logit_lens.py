@@ -24,7 +24,7 @@ from bert_tf.explain.attribution.target import (
 )
 from bert_tf.inference.predictions import Prediction, check_top_k
 from bert_tf.inference.trace import hidden_states_of
-from bert_tf.results import Result, frame
+from bert_tf.results import Result, frame, with_named
 from bert_tf.runtime.numpy_ops import read_by_heads, read_by_mlm
 
 if TYPE_CHECKING:
@@ -96,12 +96,12 @@ class LogitLens(
         return frame(
             {
                 "position": np.repeat(self.positions, states * count),
-                "token": np.repeat(self.position_tokens, states * count),
+                "token": np.repeat(np.array(self.position_tokens, object), states * count),
                 "hidden_state": np.tile(np.repeat(np.arange(states), count), positions),
                 "rank": np.tile(np.arange(1, count + 1), positions * states),
-                "prediction": np.array(self.predicted_tokens).ravel(),
+                "prediction": np.array(self.predicted_tokens, object).ravel(),
                 "probability": self.probabilities.ravel(),
-                "answer": np.repeat(answers, states * count),
+                "answer": np.repeat(np.array(answers, object), states * count),
                 "answer_rank": each(self.answer_ranks),
                 "answer_probability": each(self.answer_probabilities),
                 "entropy_bits": each(self.entropies),
@@ -126,7 +126,8 @@ class ClassLogitLens(Result, figures={"curves": "bert_tf.plots.representations.l
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each hidden state, a column for each class."""
-        return frame({"hidden_state": np.arange(len(self.values)), **dict(zip(self.labels, self.values.T))})
+        columns = {"hidden_state": np.arange(len(self.values))}
+        return frame(with_named(columns, zip(self.labels, self.values.T), "class"))
 
 
 def class_lens(bert: Bert, trace: Trace) -> ClassLogitLens:

@@ -46,12 +46,17 @@ class VectorSimilarity(Result, figures={"map": "bert_tf.plots.representations.ve
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each pair of vectors; `index_a` and `index_b` count from 0."""
+        import pandas as pd
+
+        def cells(strings, places):  # references to the strings: pandas would copy a string for each of its W² cells
+            return pd.Series(np.array(strings, object)[places], dtype=object)
+
         count = len(self.labels)
         first, second = np.repeat(np.arange(count), count), np.tile(np.arange(count), count)
-        columns = {"index_a": first, "label_a": np.array(self.labels)[first]}
-        columns |= {"index_b": second, "label_b": np.array(self.labels)[second], "cosine": self.cosines.ravel()}
+        columns = {"index_a": first, "label_a": cells(self.labels, first)}
+        columns |= {"index_b": second, "label_b": cells(self.labels, second), "cosine": self.cosines.ravel()}
         if self.texts:
-            columns |= {"text_a": np.array(self.texts)[first], "text_b": np.array(self.texts)[second]}
+            columns |= {"text_a": cells(self.texts, first), "text_b": cells(self.texts, second)}
         return frame(columns)
 
 

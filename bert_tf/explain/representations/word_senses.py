@@ -271,12 +271,14 @@ class Occurrences:
         words: tuple of WordSpan. One for each occurrence.
         vectors: np.ndarray. float32 [L+1, W, H], the mean of the word's tokens at every hidden state, 0 the embeddings.
         cut: int. The number of texts that are longer than the model reads: the word was not looked for in their ends.
+        left_out: int. The number of further occurrences, beyond the most that were asked for.
     """
 
     texts: tuple
     words: tuple
     vectors: np.ndarray
     cut: int
+    left_out: int
 
 
 def occurrences(
@@ -307,6 +309,7 @@ def occurrences(
     matches = [
         [span for span in words_of(ready.encoding, ready.text_a) if folded(span.text) == wanted] for ready in prepared
     ]
+    found = sum(map(len, matches))
     if most is not None:
         before = np.cumsum([0, *map(len, matches)])
         matches = [spans[: max(most - start, 0)] for spans, start in zip(matches, before)]
@@ -326,7 +329,8 @@ def occurrences(
                 vectors.append([layer[row, list(span.positions)].mean(axis=0) for layer in states])
         report(progress, min(start + _TEXTS, len(with_word)), len(with_word))
     cut = sum(bool(ready.encoding.truncated) for ready in prepared)
-    return Occurrences(tuple(text_indices), tuple(spans), np.array(vectors, np.float32).swapaxes(0, 1), cut)
+    by_state = np.array(vectors, np.float32).swapaxes(0, 1)
+    return Occurrences(tuple(text_indices), tuple(spans), by_state, cut, found - len(spans))
 
 
 ANALYSIS = Analysis(

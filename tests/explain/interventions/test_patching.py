@@ -148,6 +148,16 @@ def test_inputs_of_different_length_are_refused(other_bert, pair):
         patch_states(other_bert, pair[0], other_bert.trace("a [MASK]"), mask_target(other_bert, pair[0]))
 
 
+def test_a_corrupted_text_is_read_without_maps_and_states(other_bert, pair, monkeypatch):
+    clean, corrupted = pair
+    asked, run = [], other_bert.runtime.run
+    monkeypatch.setattr(other_bert.runtime, "run", lambda batch, outputs: asked.append(outputs) or run(batch, outputs))
+    target = mask_target(other_bert, clean)
+    actual = patch(other_bert, clean, target, corrupted.text_a)
+    assert asked and not {"attentions", "hidden_states"} & set(asked[0])
+    np.testing.assert_allclose(actual.scores, patch_states(other_bert, clean, corrupted, target).scores, atol=1e-6)
+
+
 def _with_a_head(bert, clean, corrupted, at, head, position, target):
     """The target's score where one head's weighed values come from the clean run, at one position or at all."""
     zero, mixed = np.zeros((1, 1, 1, 1), np.float32), []

@@ -325,3 +325,11 @@ def test_the_speed_of_encoders_is_measured_whole_or_by_layers(monkeypatch):
     assert actual == [5.0, 49.0, None]
     assert messages == [(1, 3), (2, 3), (3, 3)] and not large.timed_whole and not heavy.timed
     assert [row.name for row in architecture_table.architecture_rows() if not row.timed] == ["ALBERT xxlarge"]
+
+
+def test_the_speed_of_every_size_of_every_architecture_is_measured(monkeypatch):
+    from bert_tf.explain.models import architecture_table
+
+    rows = architecture_table.architecture_rows()
+    monkeypatch.setattr(architecture_table, "_seconds", lambda *_: 1.0)
+    assert architecture_table.measure_speed(rows) == [1.0 if row.timed else None for row in rows]

@@ -101,6 +101,13 @@ def test_the_other_model_reads_the_same_words_masked(tiny_bert):
     np.testing.assert_allclose(np.diag(actual), 1, atol=1e-6)
 
 
+def test_the_other_model_gives_its_hidden_states_alone(tiny_bert, other_bert, monkeypatch):
+    asked, run = [], other_bert.runtime.run
+    monkeypatch.setattr(other_bert.runtime, "run", lambda batch, outputs: asked.append(outputs) or run(batch, outputs))
+    compare_layers(tiny_bert, tiny_bert.trace(TEXT), None, other_bert)
+    assert "hidden_states" in asked[0] and "attentions" not in asked[0] and len(asked) == 1
+
+
 def test_several_texts_count_together(tiny_bert, other_bert):
     traces = [[bert.trace(text) for text in (TEXT, "a dog ran")] for bert in (tiny_bert, other_bert)]
     x, y = (np.concatenate([word_vectors(trace)[2] for trace in side]) for side in traces)

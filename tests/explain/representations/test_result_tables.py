@@ -1,13 +1,18 @@
 """Results about representations: their records and tables hold what their arrays hold."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from bert_tf import explain
+from bert_tf.explain.datasets.confusion import ConfusionMatrix
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.explain.models.box_values import TokenValues
+from bert_tf.explain.representations.logit_lens import ClassLogitLens
 from bert_tf.explain.representations.vectors import word_ids
+from bert_tf.results import with_named
 
 ROWS = tuple(TextRow(number, text) for number, text in enumerate(("the cat sat", "a dog ran", "it ran to the dog"), 5))
 ENDS = ("sat", "ran", "is big", "was small", "is red", "ate", "ended")
@@ -54,6 +59,33 @@ def test_positions_and_other_vectors(tiny_bert):
     assert list(table["label_a"] + table["label_b"]) == ["aa", "ab", "ba", "bb"]
     assert list(table["cosine"]) == np.ravel(record(similarity)["cosines"]).tolist() == [1, 0.5, 0.25, 1]
     assert list(table["text_b"]) == ["one", "two"] * 2
+
+
+def test_long_texts_stand_once_in_a_table_of_pairs():
+    texts = tuple(f"{number} ".ljust(2000, "a") for number in range(100))
+    similarity = explain.VectorSimilarity(texts, np.eye(100, dtype=np.float32), texts)
+    explain.VectorSimilarity(("a",), np.eye(1)).to_frame()  # what is imported at first
+    tracemalloc.start()
+    try:
+        table = similarity.to_frame()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 10e6
+    assert table["text_b"][9998] is table["label_a"][9800] is texts[98]  # pandas copied none
+
+
+def test_a_label_with_the_name_of_a_column_has_a_column_too():
+    values = TokenValues("logits", None, ("a", "b"), ("token", "X", "position"), np.arange(6.0).reshape(2, 3))
+    table = values.to_frame()
+    assert list(table) == ["position", "token", "label token", "X", "label position"]
+    assert list(table["token"]) == ["a", "b"] and list(table["label token"]) == [0, 3]
+    table = ClassLogitLens(("hidden_state", "b"), np.array([[0.25, 0.75]])).to_frame()
+    assert table.to_dict("list") == {"hidden_state": [0], "class hidden_state": [0.25], "b": [0.75]}
+    table = ConfusionMatrix(("true_label", "b"), np.array([[1, 2], [3, 4]]), {}).to_frame()
+    assert list(table["true_label"]) == ["true_label", "b"] and list(table["class true_label"]) == [1, 3]
+    both = with_named({"token": [1]}, (("token", [2]), ("label token", [3])), "label")
+    assert both == {"token": [1], "label token": [2], "label label token": [3]}
 
 
 def test_nearest_words(tiny_bert, trace):

@@ -100,6 +100,8 @@ def test_a_word_is_found_wherever_it_stands(tiny_bert):
     np.testing.assert_allclose(actual.vectors[:, 0], trace.hidden_states[:, 2], atol=1e-5)
     first = occurrences(tiny_bert, texts, "bank", most=2)
     assert first.texts == (0, 2) and [word.index for word in first.words] == [1, 0]
+    exactly = occurrences(tiny_bert, texts, "bank", most=3)
+    assert (first.left_out, exactly.left_out, actual.left_out) == (1, 0, 0)
     with pytest.raises(WordNotFound, match="none of the 3 texts"):
         occurrences(tiny_bert, texts, "spring")
     with pytest.raises(Cancelled):
