@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HELP = {
     "max_megabytes": "megabytes of models in memory, with their compiled graphs",
     "max_body_bytes": "bytes of a request",
-    "max_inputs": "texts or pairs of a request",
+    "max_inputs": "texts or pairs of a request, and choices of each question",
     "max_characters": "characters of a text",
     "max_top_k": "predictions at each mask",
     "max_predictions": "predictions at all masks of a request together, with its targets at each",
