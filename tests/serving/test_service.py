@@ -21,7 +21,9 @@ from starlette.testclient import TestClient
 import bert_tf
 from bert_tf import checkpoints, startup
 from bert_tf.cli import main
+from bert_tf.cli.explain import analysis as command
 from bert_tf.cli.web.serve import below
+from bert_tf.serving.analysis_request import answer as analysis_answer
 from bert_tf.serving.analysis_request import served_analyses
 from bert_tf.serving.batcher import Batcher
 from bert_tf.serving.limits import ServiceLimits
@@ -544,6 +546,27 @@ def test_the_model_that_was_used_longest_ago_makes_room(home):
     assert store.get("tiny-cased") is first
     store.get("tiny-uncased")
     assert store.loaded() == ["tiny-uncased"]
+
+
+@pytest.mark.parametrize("name, options", [("logit-lens", {}), ("compare", {"other": "tiny-uncased"})])
+def test_a_model_that_makes_room_while_it_is_explained_is_not_read_a_second_time(home, monkeypatch, name, options):
+    limits, read, record_of, reads = ServiceLimits(max_megabytes=0), ModelStore._read, command.record_of, []
+
+    def counted(store, name, precision):
+        reads.append(name)
+        return read(store, name, precision)
+
+    def meanwhile(analysis, bert, trace, result):
+        assert (store.get("tiny-cased").bert, store.loaded()) == (bert, ["tiny-cased"])
+        store.get("tiny-uncased")
+        assert store.loaded() == ["tiny-uncased"] and store.get("tiny-cased").bert is bert
+        return record_of(analysis, bert, trace, result)
+
+    monkeypatch.setattr(ModelStore, "_read", counted)
+    store = ModelStore("tiny-cased", limits)
+    monkeypatch.setattr(command, "record_of", meanwhile)
+    assert analysis_answer(name, {"text_a": TEXT, "options": options}, store, limits)["model"] == "tiny-cased"
+    assert sorted(reads) == ["tiny-cased", "tiny-uncased"]
 
 
 def test_items_that_wait_share_a_call_and_keys_are_kept_apart():
