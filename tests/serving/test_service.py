@@ -47,12 +47,16 @@ def home(tiny_bert, other_bert, tmp_path_factory):
         yield folder
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 @contextmanager
 def served(limits):
     """The address of a running service."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     app = application(ModelStore("tiny-cased", limits), limits)
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -511,6 +515,37 @@ def test_a_port_in_use_is_one_sentence_before_it_says_that_it_serves(home, capsy
         assert main(["serve", "--model", "tiny-cased", "--port", str(port)]) == 2
     error = capsys.readouterr().err
     assert f"Port {port} of 127.0.0.1 is not available" in error and "Serving" not in error
+
+
+def test_models_are_offered_by_their_repository_or_an_alias(home, tmp_path, monkeypatch):
+    for name in ("owner--tiny", "bert-base-cased"):
+        shutil.copytree(home / "tiny-cased", tmp_path / name)
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    answers = []
+
+    def run(server, sockets):
+        client = TestClient(server.config.app)
+        answers.append(client.get("/models").json())
+        assert client.post("/features", json={"text_a": TEXT, "model": "owner/tiny"}).status_code == 200
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    offer = ["serve", "--port", str(free_port()), "--offer", "owner/tiny", "Google-BERT/bert-base-cased"]
+    for model in ([], ["--model", "owner/tiny"], ["--model", "BERT-base-cased"]):
+        assert main([*offer, *model]) == 0
+    assert [one["default"] for one in answers] == ["owner--tiny", "owner--tiny", "bert-base-cased"]
+    assert all({model["name"] for model in one["models"]} == {"owner--tiny", "bert-base-cased"} for one in answers)
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["--offer", "owner/none"], "owner/none is not on this machine; `python -m bert_tf download owner/none`"),
+        (["--offer", "tiny-cased", "--model", "tiny-uncased"], "tiny-uncased is not offered here; offered are tiny-c"),
+    ],
+)
+def test_a_model_that_cannot_be_offered_is_told_at_the_start(home, capsys, arguments, says):
+    assert main(["serve", *arguments]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_the_description_has_every_analysis_with_its_options(service):
