@@ -255,6 +255,17 @@ def outputs_of(heads):
     return tuple(output for output in OUTPUTS if set(NEEDS.get(output, ())) <= set(heads))
 
 
+def store_in_bfloat16(folder):
+    """Store the weights of a model folder in bfloat16, which `checkpoints.save` does not write; return the folder."""
+    import ml_dtypes
+    from safetensors.numpy import load_file, save_file
+
+    path = folder / "model.safetensors"
+    save_file({name: value.astype(ml_dtypes.bfloat16) for name, value in load_file(path).items()}, path)
+    (folder / "checksums.json").unlink(missing_ok=True)
+    return folder
+
+
 def run_in_own_loop(coroutine):
     """The result of ``coroutine`` in an event loop of its own thread.
 

@@ -120,6 +120,18 @@ def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:
     raise UnknownModel(_not_found(text, release, path, allow_paths))
 
 
+def listed_name(name: str) -> str:
+    """Return the name in `list_models()` of a model, installed or not, that may be named as `find` takes it.
+
+    A name that leads to no model and to no repository is returned as it is.
+    """
+    try:
+        return find(name, allow_paths=False).name
+    except UnknownModel:
+        release, repository = released(name), parse_name(name)
+        return release.name if release else folder_name(*repository) if repository else name
+
+
 def _text(name_or_folder):
     text = os.fspath(name_or_folder) if isinstance(name_or_folder, os.PathLike) else name_or_folder
     if isinstance(text, str):

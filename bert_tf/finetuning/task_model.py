@@ -6,6 +6,7 @@ Shapes: B batch, T tokens, C choices.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 _PARTS = ("weight", "bias")
+_TEXTS = 32  # in one forward pass, if each row has several; in a batch of more rows as many as rows
 
 
 class TaskModel:
@@ -215,13 +217,26 @@ class TaskModel:
 
     def _forward(self, batch):
         shape = batch["token_ids"].shape
+        if not self.task_type.several:
+            return self._pass(batch)
         arrays = {name: batch[name].reshape(-1, shape[-1]) for name in INPUTS}
-        # A row may be padding only, if an example has fewer choices than others.
+        # A text is padding only, if an example has fewer choices than others: its outputs stay 0.
+        real = np.flatnonzero(arrays["padding_mask"].any(axis=-1))
+        size = max(_TEXTS, len(batch["token_ids"]))  # an example may have thousands of choices
+        results: dict[str, np.ndarray] = {}
+        for indices in np.array_split(real, math.ceil(len(real) / size)):
+            for name, value in self._pass({name: array[indices] for name, array in arrays.items()}).items():
+                results.setdefault(name, np.zeros((len(arrays["token_ids"]), *value.shape[1:]), value.dtype))
+                results[name][indices] = value
+        return {name: value.reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
+
+    def _pass(self, batch):
+        """The outputs of the head for a batch of texts [B, T]."""
+        arrays = {name: batch[name] for name in INPUTS}
         pooled = self.task_type.needs_pooler(self.settings)
         output_names = ("sequence_output", *(("pooled_output",) if pooled else ()))
         encoded = self._runtime.run(arrays, output_names)
-        results = self.raw_outputs(encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"])
-        return {name: value.reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
+        return self.raw_outputs(encoded["sequence_output"], encoded.get("pooled_output"), arrays["padding_mask"])
 
 
 def _report_inputs(progress, done, count, tokens, all_tokens):

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import openvino as ov
 import openvino.opset13 as op
@@ -21,13 +22,20 @@ from bert_tf.errors import check_scores, post_norm_needed
 from bert_tf.layers.hook_points import POINTS
 from bert_tf.runtime import head_gradients
 from bert_tf.runtime.compiled_graphs import CompiledGraphs
-from bert_tf.runtime.graphs.bert import Graph, Node, graph_class, integer, ints, writable
+from bert_tf.runtime.graphs.bert import Graph, Node, graph_class, integer, ints, tensor
 from bert_tf.runtime.model_steps import ModelSteps
 from bert_tf.runtime.numpy_ops import finish_layer, read_by_mlm
 from bert_tf.runtime.openvino_engine import core, free_workspace
 
 _LAYER = "bert.encoder.layer."
 _STEP_BYTES = 3  # for each value of a layer, as measured: a step holds some of its weights in float32, and its results
+#: The types of weights that a step reads as they are stored.
+_ELEMENT_TYPES = {
+    np.dtype(np.int8): ov.Type.i8,
+    np.dtype(np.float16): ov.Type.f16,
+    np.dtype(ml_dtypes.bfloat16): ov.Type.bf16,
+    np.dtype(np.float32): ov.Type.f32,
+}
 _NO_BIAS = np.zeros((1, 1, 1, 1), np.float32)
 _SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
 #: Arrays of a value of the dict `replace`: (mask or None, values).
@@ -189,8 +197,7 @@ class LayerSteps(ModelSteps):
 
     def _tensor(self, name, part):
         if (name, part) not in self._tensors:
-            array = np.ascontiguousarray(_stored(self._model.weights[name], part))
-            self._tensors[name, part] = ov.Tensor(writable(array), shared_memory=True)
+            self._tensors[name, part] = tensor(_stored(self._model.weights[name], part))
         return self._tensors[name, part]
 
 
@@ -289,7 +296,7 @@ class _StepGraph(Graph):
     def _input(self, name, part):
         if (name, part) not in self.inputs:
             array = _stored(self.weights(name).weight, part)
-            self.inputs[name, part] = op.parameter(list(array.shape), array.dtype)
+            self.inputs[name, part] = op.parameter(list(array.shape), _ELEMENT_TYPES[array.dtype])
         return self.inputs[name, part]
 
 
@@ -300,9 +307,9 @@ def _part(node, part):
 
 
 def _stored(weight, part):
-    """An array of a `Weight` as it is stored, in float32 if OpenVINO has no such type for NumPy."""
+    """An array of a `Weight` as it is stored, in float32 if a step does not read its type."""
     array = getattr(weight, part)
-    return array if array.dtype in (np.int8, np.float16, np.float32) else array.astype(np.float32)
+    return array if array.dtype in _ELEMENT_TYPES else array.astype(np.float32)
 
 
 def _log_softmax(logits):

@@ -75,13 +75,17 @@ def _answer(analysis, body, store, limits):
     command.check(analysis, namespace, options)
     if namespace.texts is not None and analysis.check_rows is not None:
         analysis.check_rows(options, namespace.texts)
-    bert = store.get(body.get("model")).bert
+    # What the store drops in the meantime is taken back only while somebody holds what it returned.
+    served = [store.get(body.get("model"))]
+    bert = served[0].bert
     check_model(analysis, bert)
     for option in analysis.options:
         if option.model and options[option.name] is not None:
             names = options[option.name]
             several = not isinstance(names, str)
-            options[option.name] = tuple(store.get(one).bert for one in names) if several else store.get(names).bert
+            others = [store.get(name) for name in (names if several else [names])]
+            served += others
+            options[option.name] = tuple(other.bert for other in others) if several else others[0].bert
     with when_engine_unused(functools.partial(_beside_predictions, bert)):
         positional, trace = command.inputs(analysis, bert, namespace)
         return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))

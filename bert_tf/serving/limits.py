@@ -8,10 +8,11 @@ class ServiceLimits:
     """What one request and all requests together may use.
 
     Attributes:
-        models: tuple of str. The names of the models that may be asked for; empty for all installed ones.
+        models: tuple of str. The models that may be asked for, by their names in `list_models()`; empty for all
+            installed ones.
         max_megabytes: int. Of models and compiled graphs in memory; the model that was used longest ago makes room.
         max_body_bytes: int. Bytes of a request.
-        max_inputs: int. Texts or pairs of a request.
+        max_inputs: int. Texts or pairs of a request, and choices of each of its questions.
         max_characters: int. Characters of a text.
         max_top_k: int. Predictions at each mask.
         max_predictions: int. Predictions at all masks of a request together, with its targets at each.

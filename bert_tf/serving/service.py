@@ -20,6 +20,7 @@ from starlette.routing import Route
 import bert_tf
 from bert_tf.checkpoints import list_models
 from bert_tf.errors import CheckpointError, InputError, TaskError, TextError, check_text, checked_pair
+from bert_tf.finetuning.data.multiple_choice_examples import count_choices
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.serving.analysis_request import answer as analysis_answer
 from bert_tf.serving.analysis_request import check_lengths, checked_length, served_analyses
@@ -229,6 +230,10 @@ class Service:
             raise InputError("An input must be a text or an object.")
         for name, value in item.items():
             check_lengths(value, name, self.limits)
+        if (choices := count_choices(item)) > self.limits.max_inputs:
+            raise RequestProblem(
+                413, f"An input has {choices:,} choices, but at most {self.limits.max_inputs:,} are read together."
+            )
         if "text_a" in item and "text_b" not in item:
             item = {"text": item["text_a"], **item}
         return item

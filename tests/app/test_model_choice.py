@@ -146,3 +146,17 @@ def test_a_misspelt_model_of_the_limits_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "limits.toml"))
     state.limits.clear()
     assert model_store.unknown_names() == ["tiny-case"]
+
+
+def test_models_of_the_limits_may_be_named_by_their_repository_or_an_alias(monkeypatch, tmp_path):
+    from ui.session import state
+
+    limits = '[models]\ndefault = "tiny-cased"\noffered = ["tiny-cased", "Google-BERT/bert-base-cased", "owner/tiny"]\n'
+    (tmp_path / "limits.toml").write_text(limits)
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "limits.toml"))
+    state.limits.clear()
+    assert state.limits().offered == ("tiny-cased", "bert-base-cased", "owner--tiny")
+    assert model_store.unknown_names() == ["owner--tiny"]
+    (tmp_path / "limits.toml").write_text('[models]\ndefault = "Google-BERT/bert-base-cased"\n')
+    state.limits.clear()
+    assert state.limits().default == "bert-base-cased"

@@ -11,6 +11,7 @@ from bert_tf.finetuning.data.multiple_choice_examples import (
     read_choices,
 )
 from bert_tf.finetuning.tasks.multiple_choice import TASK
+from bert_tf.model_outputs import INPUTS
 from tests.finetuning.small_datasets import (
     options,
     scored,
@@ -79,6 +80,37 @@ def test_questions_of_a_batch_may_have_different_numbers_of_choices(chooser):
             (alone,) = chooser.predict([question])
             assert prediction["text"] == alone["text"]
             assert prediction["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-5)
+
+
+class _Recorder:
+    """A runtime that keeps the shapes of its batches."""
+
+    def __init__(self, runtime):
+        self._runtime, self.shapes, self.masks = runtime, [], []
+
+    def run(self, arrays, outputs):
+        self.shapes.append(arrays["token_ids"].shape)
+        self.masks.append(arrays["padding_mask"])
+        return self._runtime.run(arrays, outputs)
+
+
+def test_many_choices_are_read_in_passes_of_bounded_size_without_padding_choices(chooser):
+    many = [" ".join(words) for words in sentences(3, 100)]
+    questions = [{"context": "money", "choices": choices} for choices in (many, ["the cat", "money is big"])]
+    recorder = _Recorder(chooser._runtime)
+    actual = chooser.with_runtime(recorder).predict(questions)
+    assert sum(rows for rows, _ in recorder.shapes) == 102 and max(rows for rows, _ in recorder.shapes) <= 32
+    assert all(mask.any(axis=-1).all() for mask in recorder.masks)
+    rows = TASK.encode(
+        [TASK.example(one, chooser.settings) for one in questions[:1]], chooser._tokenizer, chooser.settings
+    )
+    batch = {name: array[0] for name, array in rows.batch([0]).items() if name in INPUTS}
+    encoded = chooser._runtime.run(batch, ("sequence_output", "pooled_output"))
+    logits = chooser.raw_outputs(encoded["sequence_output"], encoded["pooled_output"], batch["padding_mask"])["logits"]
+    powers = np.exp(logits - logits.max())
+    np.testing.assert_allclose(actual[0]["probabilities"], powers / powers.sum(), rtol=1e-3, atol=1e-6)
+    (alone,) = chooser.predict(questions[1:])
+    assert actual[1]["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-5)
 
 
 def test_swag(tmp_path):

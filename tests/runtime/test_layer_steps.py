@@ -1,5 +1,6 @@
 """A model in steps on OpenVINO gives what its Keras model gives, with values read, replaced and blocked."""
 
+import shutil
 import types
 
 import numpy as np
@@ -18,6 +19,7 @@ from bert_tf.runtime import Runtime
 from bert_tf.runtime.head_gradients import HEADS, positions_read
 from bert_tf.runtime.layer_steps import LayerSteps
 from tests.app.family_models import GOLDEN_FOLDERS, MODERN_FOLDER
+from tests.conftest import store_in_bfloat16
 from tests.layers.test_causal import make_reader
 
 NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
@@ -136,6 +138,16 @@ def test_what_follows_the_normalisation_back_names_the_layer_that_has_another(fo
 def test_every_value_of_every_stored_dtype_equals_the_keras_model(tiny_bert, tmp_path, dtype):
     folder = checkpoints.save(tmp_path / "m", tiny_bert.config, tiny_bert.tokenizer, tiny_bert.model, dtype=dtype)
     assert check_steps(folder) == {"mlm", "nsp"}
+
+
+def test_weights_stored_in_bfloat16_are_shared_and_computed_in_float32(tiny_folder, tmp_path):
+    folder = store_in_bfloat16(shutil.copytree(tiny_folder, tmp_path / "m"))
+    assert check_steps(folder)
+    steps = both(folder)[0]
+    steps.states(*states_of(steps))
+    stored = [(steps._model.weights[name], part, tensor.data) for (name, part), tensor in steps._tensors.items()]
+    assert {weight.values.dtype.name for weight, _, _ in stored} == {"bfloat16"}
+    assert all(np.shares_memory(data, getattr(weight, part)) for weight, part, data in stored)
 
 
 @pytest.fixture(scope="module")

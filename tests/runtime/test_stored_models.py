@@ -17,7 +17,7 @@ from bert_tf.runtime.graphs import bert as graph_of_bert
 from bert_tf.runtime.graphs import eight_bits
 from bert_tf.runtime.graphs.bert import build
 from bert_tf.runtime.runtime import PRECISIONS, actual_precision
-from tests.conftest import make_bert, outputs_of
+from tests.conftest import make_bert, outputs_of, store_in_bfloat16
 
 CPU_FLAGS = Path("/proc/cpuinfo")
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"
@@ -70,13 +70,8 @@ def test_every_output_of_every_stored_dtype_equals_the_keras_model(tiny_bert, tm
 
 
 def test_weights_stored_in_bfloat16_are_read_and_computed_in_float32(tiny_bert, tmp_path):
-    import ml_dtypes
-    from safetensors.numpy import load_file, save_file
-
     folder = checkpoints.save(tmp_path / "m", tiny_bert.config, tiny_bert.tokenizer, tiny_bert.model)
-    path = folder / "model.safetensors"
-    save_file({name: value.astype(ml_dtypes.bfloat16) for name, value in load_file(path).items()}, path)
-    (folder / "checksums.json").unlink()
+    store_in_bfloat16(folder)
     check_every_output(folder)
     bert = bert_tf.load(folder)
     assert check(bert, write(bert, tmp_path / "onnx", "onnx"), "onnx").passes

@@ -21,7 +21,9 @@ from starlette.testclient import TestClient
 import bert_tf
 from bert_tf import checkpoints, startup
 from bert_tf.cli import main
+from bert_tf.cli.explain import analysis as command
 from bert_tf.cli.web.serve import below
+from bert_tf.serving.analysis_request import answer as analysis_answer
 from bert_tf.serving.analysis_request import served_analyses
 from bert_tf.serving.batcher import Batcher
 from bert_tf.serving.limits import ServiceLimits
@@ -45,12 +47,16 @@ def home(tiny_bert, other_bert, tmp_path_factory):
         yield folder
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 @contextmanager
 def served(limits):
     """The address of a running service."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     app = application(ModelStore("tiny-cased", limits), limits)
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -229,6 +235,14 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/predict", {"text_a": TEXT, "model": "../../etc"}, 404, "'../../etc' here; GET /models lists"),
         ("/predict", {"text_a": TEXT, "model": 3}, 400, "name of a model"),
         ("/tasks/tiny-cased", {"text": "x"}, 404, "not fine-tuned"),
+        ("/tasks/tiny-cased", {"context": "x", "choices": ["a"] * 8}, 404, "not fine-tuned"),
+        ("/tasks/tiny-cased", {"context": "x", "choices": ["a"] * 9}, 413, "has 9 choices, but at most 8"),
+        (
+            "/tasks/tiny-cased",
+            {"inputs": ["x", {"sent1": "x", **{f"ending{n}": "a" for n in range(9)}}]},
+            413,
+            "has 9 choices, but at most 8",
+        ),
         ("/features", {"text_a": "x", "pooling": "median"}, 400, "median"),
         ("/features", {"text_a": "x", "pooling": False}, 400, "There is no pooling False"),
         ("/features", {"text_a": "x", "length": 1}, 400, "length"),
@@ -503,6 +517,37 @@ def test_a_port_in_use_is_one_sentence_before_it_says_that_it_serves(home, capsy
     assert f"Port {port} of 127.0.0.1 is not available" in error and "Serving" not in error
 
 
+def test_models_are_offered_by_their_repository_or_an_alias(home, tmp_path, monkeypatch):
+    for name in ("owner--tiny", "bert-base-cased"):
+        shutil.copytree(home / "tiny-cased", tmp_path / name)
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    answers = []
+
+    def run(server, sockets):
+        client = TestClient(server.config.app)
+        answers.append(client.get("/models").json())
+        assert client.post("/features", json={"text_a": TEXT, "model": "owner/tiny"}).status_code == 200
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    offer = ["serve", "--port", str(free_port()), "--offer", "owner/tiny", "Google-BERT/bert-base-cased"]
+    for model in ([], ["--model", "owner/tiny"], ["--model", "BERT-base-cased"]):
+        assert main([*offer, *model]) == 0
+    assert [one["default"] for one in answers] == ["owner--tiny", "owner--tiny", "bert-base-cased"]
+    assert all({model["name"] for model in one["models"]} == {"owner--tiny", "bert-base-cased"} for one in answers)
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["--offer", "owner/none"], "owner/none is not on this machine; `python -m bert_tf download owner/none`"),
+        (["--offer", "tiny-cased", "--model", "tiny-uncased"], "tiny-uncased is not offered here; offered are tiny-c"),
+    ],
+)
+def test_a_model_that_cannot_be_offered_is_told_at_the_start(home, capsys, arguments, says):
+    assert main(["serve", *arguments]) == 2
+    assert says in capsys.readouterr().err
+
+
 def test_the_description_has_every_analysis_with_its_options(service):
     status, described = ask(service, "/openapi.json")
     assert status == 200 and described["openapi"] == "3.1.0"
@@ -536,6 +581,27 @@ def test_the_model_that_was_used_longest_ago_makes_room(home):
     assert store.get("tiny-cased") is first
     store.get("tiny-uncased")
     assert store.loaded() == ["tiny-uncased"]
+
+
+@pytest.mark.parametrize("name, options", [("logit-lens", {}), ("compare", {"other": "tiny-uncased"})])
+def test_a_model_that_makes_room_while_it_is_explained_is_not_read_a_second_time(home, monkeypatch, name, options):
+    limits, read, record_of, reads = ServiceLimits(max_megabytes=0), ModelStore._read, command.record_of, []
+
+    def counted(store, name, precision):
+        reads.append(name)
+        return read(store, name, precision)
+
+    def meanwhile(analysis, bert, trace, result):
+        assert (store.get("tiny-cased").bert, store.loaded()) == (bert, ["tiny-cased"])
+        store.get("tiny-uncased")
+        assert store.loaded() == ["tiny-uncased"] and store.get("tiny-cased").bert is bert
+        return record_of(analysis, bert, trace, result)
+
+    monkeypatch.setattr(ModelStore, "_read", counted)
+    store = ModelStore("tiny-cased", limits)
+    monkeypatch.setattr(command, "record_of", meanwhile)
+    assert analysis_answer(name, {"text_a": TEXT, "options": options}, store, limits)["model"] == "tiny-cased"
+    assert sorted(reads) == ["tiny-cased", "tiny-uncased"]
 
 
 def test_items_that_wait_share_a_call_and_keys_are_kept_apart():

@@ -6,6 +6,7 @@ import os
 import pathlib
 import tomllib
 
+from bert_tf.checkpoints.library import listed_name
 from bert_tf.files import explorer_folder
 
 ROOT = explorer_folder()
@@ -152,9 +153,11 @@ def _checked(path, key, value):
     if kind is tuple:
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
             raise LimitsError(f"{path}: {key} must be a list of model names, not {value!r}.")
-        return tuple(value)
+        return tuple(map(listed_name, value) if key == "offered" else value)
     if type(value) is not kind:
         raise LimitsError(f"{path}: {key} must be of type {kind.__name__}, not {value!r}.")
+    if key == "default":
+        return listed_name(value)
     if key == "precision":
         return _checked_precision(path, value)
     if kind is int and value < _SMALLEST.get(key, 1):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HELP = {
     "max_megabytes": "megabytes of models in memory, with their compiled graphs",
     "max_body_bytes": "bytes of a request",
-    "max_inputs": "texts or pairs of a request",
+    "max_inputs": "texts or pairs of a request, and choices of each question",
     "max_characters": "characters of a text",
     "max_top_k": "predictions at each mask",
     "max_predictions": "predictions at all masks of a request together, with its targets at each",
@@ -65,20 +65,21 @@ def run(args: argparse.Namespace) -> int:
         from bert_tf.serving.service import application
     except ModuleNotFoundError as error:
         raise InputError(f"The service needs Starlette and Uvicorn ({error}); Streamlit brings both.") from None
+    from bert_tf.checkpoints import find
     from bert_tf.inference.bert import DEFAULT_MODEL
     from bert_tf.serving.model_store import ModelStore
     from bert_tf.serving.problems import RequestProblem
 
     quiet_tensorflow()
     values = {name: getattr(args, name) for name in _HELP}
-    limits = ServiceLimits(models=tuple(args.offer or ()), **values)
-    store = ModelStore(args.model or (*limits.models, DEFAULT_MODEL)[0], limits, args.precision)
+    # Repositories and aliases lead to the names by which models are listed.
+    limits = ServiceLimits(models=tuple(find(name, allow_paths=False).name for name in args.offer or ()), **values)
+    default = find(args.model or (*limits.models, DEFAULT_MODEL)[0], allow_paths=False).name
+    store = ModelStore(default, limits, args.precision)
     try:
-        for name in limits.models:
-            store.name_of(name)
         store.get()
     except RequestProblem as problem:
-        raise InputError(str(problem.__cause__ or problem)) from None
+        raise InputError(str(problem)) from None
     root = f"/{args.base_path.strip('/')}" if args.base_path.strip("/") else ""
     with _listening(args.address, args.port) as listener:
         print(f"Serving {store.default} at http://{args.address}:{args.port}{root}/", file=sys.stderr)

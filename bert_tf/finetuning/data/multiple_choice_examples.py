@@ -90,6 +90,12 @@ def read_choices(
         raise DataError(f"{path} holds no question.")
 
 
+def count_choices(record: dict[str, Any]) -> int:
+    """How many choices a record names, usable or not: those of its list "choices", else its columns ending0, …"""
+    listed = record.get("choices")
+    return len(listed) if isinstance(listed, list) else sum(map(bool, map(_ENDING.fullmatch, record)))
+
+
 def choices_of(
     record: dict[str, Any], columns: ChoiceColumns = ChoiceColumns(), labelled: bool = True
 ) -> MultipleChoiceExample:

@@ -476,11 +476,18 @@ class _Writable:
 
 
 def constant(array: Any) -> Node:
-    """A constant over the memory of an array; one of bfloat16, which NumPy lacks, is named by its type."""
+    """A constant over the memory of an array."""
+    if array.dtype.name == "bfloat16":  # a constant over a tensor does not keep the array alive: its model does
+        return op.constant(tensor(array), shared_memory=True)
+    return op.constant(writable(np.ascontiguousarray(array)), shared_memory=True)
+
+
+def tensor(array: Any) -> ov.Tensor:
+    """A tensor over the memory of an array; one of bfloat16, which NumPy lacks, is named by its type."""
     if array.dtype.name == "bfloat16":
         bits = writable(np.ascontiguousarray(array).view(np.uint16))
-        return op.constant(ov.Tensor(bits, ov.Shape(array.shape), ov.Type.bf16), shared_memory=True)
-    return op.constant(writable(np.ascontiguousarray(array)), shared_memory=True)
+        return ov.Tensor(bits, ov.Shape(array.shape), ov.Type.bf16)
+    return ov.Tensor(writable(np.ascontiguousarray(array)), shared_memory=True)
 
 
 def writable(array: np.ndarray) -> np.ndarray:
