@@ -291,6 +291,12 @@ def test_what_a_size_changed_from_bert_follows_from_its_settings(rows):
     assert {"all layers share their weights", "embeddings projected from 128"} <= set(changed(rows["ALBERT xxlarge"]))
     assert "embeddings projected from 128" in changed(rows["ELECTRA small"])
     assert not any("projected" in words for words in changed(rows["ELECTRA base"]))
+    modern, relative = set(changed(rows["ModernBERT base"])), set(changed(rows["DeBERTa-v3 base"]))
+    layers = {"normalisation before each block", "gated feed-forward blocks", "no biases in the encoder"}
+    assert {"rotary positions", "local attention in 14 of 22 layers", "up to 8,192 tokens", *layers} <= modern
+    assert "relative positions in the scores" in relative and not relative & {"rotary positions", *layers}
+    named = set().union(*(changed(row) for row in rows.values() if row.architecture.has_position_table))
+    assert not named & {"rotary positions", "relative positions in the scores", *layers}
     assert objectives(rows["BERT base"]) == ("hidden words", "next sentence")
     assert objectives(rows["ELECTRA base"]) == ("replaced words",)
     assert objectives(rows["ELECTRA base-generator"]) == ("hidden words",)
