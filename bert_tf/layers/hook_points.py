@@ -37,6 +37,8 @@ class HookPoint:
 #: In the order of the computation. BERT normalizes after each residual sum (post-LN), and the normalized values are the
 #: residual stream. So `resid_mid` and `resid_post` are values after the normalization, and `resid_post` of a layer is
 #: `resid_pre` of the next layer. (In TransformerLens' BERT both are values before the normalization.)
+#: With `Architecture.norm_first` (pre-LN) both are the bare sums: the feed-forward block reads a normalized copy of
+#: `resid_mid`, and only the `resid_post` of the last layer is normalized.
 HOOK_POINTS = (
     HookPoint("resid_pre", "BTH", "the hidden state that enters the layer"),
     HookPoint("q", "BNTD", "each head's queries"),
@@ -46,11 +48,11 @@ HOOK_POINTS = (
     HookPoint("pattern", "BNTT", "attention probabilities, the softmax of the scores (before dropout)"),
     HookPoint("z", "BNTD", "each head's mean of the values, weighted by the pattern"),
     HookPoint("attn_out", "BTH", "what attention adds: z of all heads through the output matrix"),
-    HookPoint("resid_mid", "BTH", "LayerNorm(resid_pre + attn_out), which the feed-forward block reads"),
+    HookPoint("resid_mid", "BTH", "LayerNorm(resid_pre + attn_out), which feed-forward reads; pre-LN: the bare sum"),
     HookPoint("mlp_pre", "BTF", "the feed-forward block's units before the activation"),
     HookPoint("mlp_post", "BTF", "the feed-forward block's units after the activation"),
     HookPoint("mlp_out", "BTH", "what the feed-forward block adds"),
-    HookPoint("resid_post", "BTH", "LayerNorm(resid_mid + mlp_out), the hidden state that leaves the layer"),
+    HookPoint("resid_post", "BTH", "LayerNorm(resid_mid + mlp_out), which leaves the layer; pre-LN: the bare sum"),
 )
 POINTS = {point.name: point for point in HOOK_POINTS}
 

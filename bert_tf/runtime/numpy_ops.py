@@ -92,6 +92,17 @@ def finish_layer(model: RunnableModel, layer: int, x: np.ndarray) -> np.ndarray:
     return layer_norm(model, _FINAL_NORM, x) if is_last and _has_final_norm(model) else x
 
 
+def read_by_feed_forward(model: RunnableModel, layer: int, x: np.ndarray) -> np.ndarray:
+    """What the feed-forward block of a layer, from 0, reads of x [..., H], the value at the hook point "resid_mid".
+
+    This is x itself; with `Architecture.norm_first` it is a normalized copy.
+    """
+    config = model.bert_config
+    if not config.architecture.norm_first:
+        return x
+    return layer_norm(model, f"bert.encoder.layer.{config.layer_groups[layer]}.intermediate.LayerNorm", x)
+
+
 def _has_final_norm(model):
     return f"{_FINAL_NORM}.weight" in {parameter.name for parameter in parameter_spec(model.bert_config, ())}
 

@@ -24,9 +24,10 @@ PAGE = Page(
     order=7,
     title="Architectures",
     question="The family: BERT, its relatives and its successors",
-    terms="RoBERTa ALBERT DistilBERT ELECTRA DeBERTa family members variants",
+    terms="RoBERTa ALBERT DistilBERT ELECTRA ModernBERT DeBERTa family members variants",
     summary=(
-        "RoBERTa, DistilBERT, ALBERT and ELECTRA beside BERT: what each changed, sizes, parameters, work, speed here"
+        "RoBERTa, DistilBERT, ALBERT, ELECTRA, ModernBERT, DeBERTa-v3 and others beside BERT: what each changed, "
+        "sizes, parameters, work, speed here"
     ),
     presses={"": Press("open", of_texts=False)},
     analyses=("architectures",),

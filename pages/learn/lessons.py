@@ -1,9 +1,12 @@
 """Short explanations of the parts of BERT, with their sources and the pages that show them."""
 
 import dataclasses
+from collections import Counter
 
 import streamlit as st
 
+from bert_tf.parameters import LAYER_PARTS, parameter_spec
+from pages.learn.walk_steps import ACTIVATIONS
 from ui.session import state
 from ui.shell import catalogue, frame
 
@@ -21,71 +24,76 @@ class Lesson:
     pages: tuple[str, ...] = ()
 
 
-_SEGMENTS = (
-    "the sum of three rows of three tables: one for **which token** it is, "
-    "one for **which text** it belongs to (A or B), one for its **position**. "
-)
+#: Place in the texts of `PARTS` -> what is said of BERT there.
+_OF_BERT = {
+    "rows": "the sum of three rows of three tables: one for **which token** it is, one for **which text** it belongs "
+    "to (A or B), one for its **position**. The sum",
+    "read": "all tokens, left and right alike",
+    "then": "then every vector is brought to the same scale",
+    "gates": "",
+    "times": "four",
+    "added_to": "its input and brought to one scale, as before",
+    "pooled": "used for next-sentence prediction alone",
+    "place": "at a masked position",
+    "table": "the token table**: the same table is used for the input and for the prediction",
+    "training": "In BERT's training 15% of the tokens were predicted, most of them replaced by [MASK]. Because the "
+    "word itself is hidden, the model may look at both sides.",
+}
 _NO_SEGMENTS = (
     "the sum of two rows of two tables: one for **which token** it is, one for its **position**; this model "
-    "has no table for text A and text B. "
+    "has no table for text A and text B. The sum"
 )
 _ONE_SEGMENT = (
     "the sum of three rows: one for **which token** it is, one for its **position**, and one that all tokens share: "
-    "this model has a single segment, so the sum does not distinguish text A from text B. "
+    "this model has a single segment, so the sum does not distinguish text A from text B. The sum"
 )
-_BOTH = "all tokens, left and right alike"
 _ONE_SIDE = {
     "left_to_right": "the tokens before it and of itself",
     "two_one_way": "the tokens before it in the first half of the heads, after it in the second, and of itself",
 }
-_OF_POOLED = {
-    "nsp": "it was used for next-sentence prediction alone",
-    "sop": "it was used for sentence-order prediction alone",
-    None: "it was not used",
-}
-_TIED = "**every row of the token table**: the same table is used for the input and for the prediction. "
-_UNTIED = "**every row of a token table of the head's own**: another table is used for the input. "
 _VASWANI = "Vaswani et al. 2017, Attention Is All You Need"
 _DEVLIN = "Devlin et al. 2019, BERT"
 
+#: Box -> what is said of it, with places in braces for what `_words` says of a model.
 PARTS = {
     "embeddings": Lesson(
-        f"Every token becomes a vector: {_SEGMENTS}The sum is normalised. "
-        "The neighbours play no part yet: *bank* has the same token row beside *river* and beside *account*.",
+        "Every token becomes a vector: {rows} is normalised. The neighbours play no part yet: *bank* has the same "
+        "token row beside *river* and beside *account*.",
         f"{_DEVLIN}, section 3, figure 2",
         ("input_embeddings", "nearest_words"),
     ),
     "attention": Lesson(
         "Each head turns every token into a **query**, a **key** and a **value**. The query of one token is "
-        f"compared with the keys of {_BOTH}; a softmax turns these scores into weights, "
+        "compared with the keys of {read}; a softmax turns these scores into weights, "
         "and the token receives the sum of the values with these weights. The heads work in parallel, each in a small "
         "space of its own, and one matrix mixes their outputs. Only here do tokens exchange information.",
         f"{_VASWANI}, section 3.2",
         ("all_heads", "model_view", "neuron"),
     ),
     "attention_norm": Lesson(
-        "The output of the heads is **added** to the block's input, so a layer changes a token's vector and "
-        "never replaces it; then every vector is brought to the same scale. This connection around the block also "
-        "makes deep models trainable: the gradient passes through it unchanged.",
+        "The output of the heads is **added** to the layer's input, so a layer changes a token's vector and "
+        "never replaces it; {then}. This connection around the block also makes deep models trainable: the "
+        "gradient passes through it unchanged.",
         f"{_VASWANI}, section 3.1; Ba et al. 2016, Layer Normalization",
         ("logit_lens",),
     ),
     "feed_forward": Lesson(
-        "Two matrices with a GELU between them, for each token **by itself**: the vector becomes four times as wide, "
-        "most of the wide units are near zero for any one token, and the rest add to the token's vector. Two thirds "
-        "of a layer's weights are here, and much of what the model knows about the world seems to be here too.",
+        "Two matrices with a {activation} between them{gates}, for each token **by itself**: the vector becomes "
+        "{times} times as wide, most of the wide units are near zero for any one token, and the rest add to the token's vector. "
+        "{share} of the layers' weights are here, and much of what the model knows about the world seems to be here "
+        "too.",
         f"{_VASWANI}, section 3.3; Geva et al. 2021 on what the units hold",
         ("factors", "ablation"),
     ),
     "feed_forward_norm": Lesson(
-        "The output of the block is added to its input and brought to one scale, as before. This is the layer's "
-        "output and the next layer's input: the token's **hidden state**.",
+        "The output of the block is added to {added_to}. This is the layer's output and the next layer's input: the "
+        "token's **hidden state**.",
         f"{_VASWANI}, section 3.1",
         ("logit_lens", "word_senses"),
     ),
     "pooler": Lesson(
-        f"The last hidden state of the first token, **[CLS]** in BERT, through one matrix and a tanh. In pre-training "
-        f"{_OF_POOLED['nsp']}; for classification it is trained further with the rest of the model.",
+        "The last hidden state of the first token, **[CLS]** in BERT, through one matrix and a tanh. In pre-training "
+        "it was {pooled}; for classification it is trained further with the rest of the model.",
         f"{_DEVLIN}, section 4",
     ),
     "nsp": Lesson(
@@ -108,9 +116,7 @@ PARTS = {
         ("predict", "architectures"),
     ),
     "mlm": Lesson(
-        f"The hidden state at a masked position, transformed once and compared with {_TIED}"
-        "In training 15% of the tokens were predicted, "
-        "most of them replaced by [MASK]. Because the word itself is hidden, the model may look at both sides.",
+        "The hidden state {place}, transformed once and compared with **every row of {table}. {training}",
         f"{_DEVLIN}, section 3.1, task 1",
         ("predict", "logit_lens"),
     ),
@@ -140,22 +146,67 @@ def part(name, config, task=None):
         return Lesson(
             _TASKS[task] + tail, f"{_DEVLIN}, section 4 and figure 4", ("task_predictions", "fine_tuning_changes")
         )
-    lesson, text = PARTS.get(name), ""
-    if name == "embeddings" and config.type_vocab_size < 2:
-        text = lesson.text.replace(_SEGMENTS, _ONE_SEGMENT if config.type_vocab_size else _NO_SEGMENTS)
-    elif name == "pooler":
-        asked = next((head for head in ("nsp", "sop") if head in config.architecture.heads), None)
-        text = lesson.text.replace(_OF_POOLED["nsp"], _OF_POOLED[asked])
-    elif name == "attention" and config.architecture.attention_direction != "bidirectional":
-        text = lesson.text.replace(
-            f"the keys of {_BOTH}", f"the keys of {_ONE_SIDE[config.architecture.attention_direction]}"
-        )
-    elif name == "mlm":
-        text = lesson.text if config.tie_word_embeddings else lesson.text.replace(_TIED, _UNTIED)
-        if config.architecture.attention_direction != "bidirectional":
-            text = text.partition("In training")[0] + "It learnt to predict the word beside the part it has read."
-            text = text.replace("The hidden state at a masked position", "The hidden state beside a position")
-    return dataclasses.replace(lesson, text=text) if text else lesson
+    lesson = PARTS.get(name)
+    return lesson and dataclasses.replace(lesson, text=lesson.text.format(**_words(config)))
+
+
+def _words(config):
+    """What is said of a model in the places of `PARTS`: dict from the place to the words."""
+    architecture, layers = config.architecture, config.num_hidden_layers
+    direction = architecture.attention_direction
+    one_sided = direction != "bidirectional"
+    full = sum(config.attention_window(layer) is None for layer in range(layers))
+    near = (config.local_attention or 0) // 2
+    ratio = config.intermediate_size / config.hidden_size
+    by_positions = (
+        "compare the distances between tokens" if architecture.score_terms > 1 else "turn their queries and keys by it"
+    )
+    # Whether it holds, the place, the words; of two for one place that hold the later counts.
+    others = (
+        (config.type_vocab_size == 1, "rows", _ONE_SEGMENT),
+        (config.type_vocab_size == 0, "rows", _NO_SEGMENTS),
+        (
+            not architecture.has_position_table,
+            "rows",
+            "a row of one table, for **which token** it is. No row is added for its **position**; the heads "
+            f"{by_positions} instead. The row",
+        ),
+        (architecture.score_terms > 1, "read", f"{_OF_BERT['read']}, and with the distances to them"),
+        (
+            full < layers,
+            "read",
+            f"all tokens in {full} of the {layers} layers, and of those up to {near} places away in the others",
+        ),
+        (one_sided, "read", _ONE_SIDE.get(direction)),
+        (architecture.norm_first, "then", "the next block reads a copy of the sum, brought to one scale"),
+        (
+            architecture.norm_first,
+            "added_to",
+            "the sum of which it read a copy; only the last layer brings it to one scale",
+        ),
+        (architecture.gated_units, "gates", ", and a third for gates that scale its output"),
+        (ratio != 4, "times", f"{ratio:.3g}"),
+        ("sop" in architecture.heads, "pooled", "used for sentence-order prediction alone"),
+        (not {"nsp", "sop"} & set(architecture.heads), "pooled", "not used"),
+        (
+            not config.tie_word_embeddings,
+            "table",
+            "a token table of the head's own**: another table is used for the input",
+        ),
+        (one_sided, "place", "beside a position"),
+        (one_sided, "training", "It learnt to predict the word beside the part it has read."),
+    )
+    chosen = {place: words for holds, place, words in others if holds}
+    always = {"activation": ACTIVATIONS[config.hidden_act], "share": _share_of_feed_forward(config)}
+    return {**_OF_BERT, **always, **chosen}
+
+
+def _share_of_feed_forward(config):
+    """The feed-forward blocks' share of the weights of all encoder layers, as text."""
+    sizes = Counter()
+    for parameter in parameter_spec(config, ()):
+        sizes[parameter.part] += parameter.size
+    return f"{sizes['feed_forward'] / sum(sizes[part] for part in LAYER_PARTS):.0%}"
 
 
 GUIDE = (

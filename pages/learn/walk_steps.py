@@ -9,7 +9,7 @@ _READS = {
     "left_to_right": "the tokens up to itself",
     "two_one_way": "the tokens on its side, before it in one half of the heads and after it in the other",
 }
-_ACTIVATIONS = {
+ACTIVATIONS = {
     "gelu": "GELU",
     "gelu_new": "GELU",
     "relu": "ReLU",
@@ -233,7 +233,7 @@ def _attention_norm(walk, _):
 
 
 def _feed_forward(walk, _):
-    config, name = walk.config, _ACTIVATIONS[walk.config.hidden_act]
+    config, name = walk.config, ACTIVATIONS[walk.config.hidden_act]
     architecture, bias = config.architecture, _bias(config)
     mutes = f"the {name} {'brings each between −1 and 1' if name == 'tanh' else 'mutes those below zero'}"
     inside = f"{name}(x · W₁{bias})"
@@ -309,7 +309,7 @@ def _replaced(walk, _):
         f"One number is computed from {read}. It says how probable it is that the token was put "
         "there in the place of another.",
         [("scores", (_tokens(walk),))],
-        [*formula, f"P(replaced) = sigmoid({_ACTIVATIONS[walk.config.hidden_act]}(h · W + b) · w + b′)"],
+        [*formula, f"P(replaced) = sigmoid({ACTIVATIONS[walk.config.hidden_act]}(h · W + b) · w + b′)"],
         "predict",
     )
 
@@ -344,7 +344,7 @@ def _mlm(walk, _):
         f"tokens in {table}. A softmax makes probabilities of the scores.",
         [("transformed", (("E", config.embedding_width),)), ("scores", (("V", config.vocab_size),))],
         [
-            f"t = LayerNorm({_ACTIVATIONS[config.mlm_act]}(h · W{_bias(config)}))",
+            f"t = LayerNorm({ACTIVATIONS[config.mlm_act]}(h · W{_bias(config)}))",
             f"softmax(t · {rows}ᵀ + b′), {rows} {of_table}",
         ],
         "predict",

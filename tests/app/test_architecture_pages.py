@@ -10,9 +10,12 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.analyses import analysis, check_model
+from bert_tf.architectures import ARCHITECTURES
+from bert_tf.config import BertConfig
 from bert_tf.errors import MissingHead
 from bert_tf.explain import agreement, compare, embedding_parts, nearest_contexts, read_rows, score_rows
-from tests.app.family_models import GOLDEN_FOLDERS, TEXTS
+from pages.learn.lessons import PARTS, part
+from tests.app.family_models import GOLDEN_FOLDERS, MODERN_TEXT, TEXTS
 from tests.app.page_reading import (
     column,
     component,
@@ -272,6 +275,45 @@ def test_shared_layers_are_told(at):
     assert "two rows of two tables" in page_text(
         at("distilbert", page="architecture", **{"architecture.open": "embeddings"})
     )
+
+
+def test_the_boxes_of_a_pre_norm_model_say_what_it_does(modernbert_home, open_app):
+    says = {
+        "embeddings": "No row is added for its **position**; the heads turn their queries and keys by it instead",
+        "attention": "all tokens in 2 of the 5 layers, and of those up to 4 places away in the others",
+        "attention_norm": "the next block reads a copy of the sum, brought to one scale",
+    }
+    for box, words in says.items():
+        app = open_app(page="architecture", model="modernbert", a=MODERN_TEXT, **{"architecture.open": box})
+        assert not app.exception and words in page_text(app), page_text(app)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_text_of_every_box_follows_the_settings_of_the_model(name):
+    architecture = ARCHITECTURES[name]
+    for size in architecture.sizes:
+        config = BertConfig.named(size, name)
+        text = {box: part(box, config).text for box in PARTS}
+        assert not any(brace in words for words in text.values() for brace in "{}")
+        assert ("No row is added for its **position**" in text["embeddings"]) != architecture.has_position_table
+        assert ("places away" in text["attention"]) == (config.local_attention is not None)
+        assert ("the distances to them" in text["attention"]) == (architecture.score_terms > 1)
+        assert ("reads a copy of the sum" in text["attention_norm"]) == architecture.norm_first
+        assert ("only the last layer" in text["feed_forward_norm"]) == architecture.norm_first
+        assert ("a third for gates" in text["feed_forward"]) == architecture.gated_units
+        assert ("four times" in text["feed_forward"]) == (config.intermediate_size == 4 * config.hidden_size)
+
+
+def test_the_feed_forward_block_is_as_wide_and_as_heavy_as_it_is_said_to_be():
+    wide = {name: part("feed_forward", BertConfig.named("base", name)).text for name in ("bert", "modernbert")}
+    assert "four times as wide" in wide["bert"] and "67% of the layers' weights" in wide["bert"]
+    # ModernBERT base: 3 · 768 · 1,152 weights of 4 · 768² + 3 · 768 · 1,152.
+    assert "1.5 times as wide" in wide["modernbert"] and "53% of the layers' weights" in wide["modernbert"]
+
+
+def test_a_table_of_the_prediction_s_own_is_told_from_that_of_the_input():
+    own, shared = (part("mlm", BertConfig(tie_word_embeddings=tied)).text for tied in (False, True))
+    assert "a token table of the head's own" in own and "the same table" not in own and "the same table" in shared
 
 
 LINES = "the license\tof the work\nthe work\tthe license of"

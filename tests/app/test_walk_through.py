@@ -171,8 +171,8 @@ def said(step, **settings):
 
 
 def test_every_activation_has_its_name():
-    assert walk_steps._ACTIVATIONS.keys() == ACTIVATIONS.keys()
-    for name, title in walk_steps._ACTIVATIONS.items():
+    assert walk_steps.ACTIVATIONS.keys() == ACTIVATIONS.keys()
+    for name, title in walk_steps.ACTIVATIONS.items():
         text, formula = said("feed_forward", hidden_act=name)
         assert f"the {title} " in text and f"{title}(x · W₁ + b)" in formula
         assert ("mutes those below zero" in text) == (name != "tanh")

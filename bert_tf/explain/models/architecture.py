@@ -20,6 +20,7 @@ from bert_tf.flops import ENCODER_PARTS, flops_by_part
 from bert_tf.inference.trace import hidden_states_of
 from bert_tf.parameters import LAYER_PARTS, parameter_counts, parameter_spec
 from bert_tf.results import Result, frame, plain
+from bert_tf.runtime.numpy_ops import read_by_feed_forward
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -361,9 +362,10 @@ def layer_activations(bert: Bert, trace: Trace, layer: int) -> dict[str, np.ndar
         layer: int. The layer, from 0, the lowest.
     Returns:
         dict str -> float32 array: "input" [T, H]; "queries", "keys", "values" [N, T, D]; "attentions"
-        [N, T, T]; "attention" [T, H] (the output of the block, before the residual sum); "attention_norm" [T, H];
-        "feed_forward_wide" [T, F] (after the activation function); "feed_forward" [T, H] (the output of the block,
-        before the residual sum); "feed_forward_norm" [T, H], the layer's output.
+        [N, T, T]; "attention" [T, H] (the output of the block, before the residual sum); "attention_norm" [T, H] (the
+        normalised sum, which the feed-forward block reads); "feed_forward_wide" [T, F] (after the activation function
+        and, in a gated block, the gates); "feed_forward" [T, H] (the output of the block, before the residual sum);
+        "feed_forward_norm" [T, H], the layer's output.
     Raises:
         InputError: there is no such layer, or the trace has no hidden states.
     """
@@ -374,7 +376,8 @@ def layer_activations(bert: Bert, trace: Trace, layer: int) -> dict[str, np.ndar
 def layer_activations_from_state(bert: Bert, state: np.ndarray, layer: int) -> dict[str, np.ndarray]:
     """The activations of one encoder layer, as `layer_activations`, for its input `state`, float [T, H]."""
     values = bert.steps().values(layer, np.asarray(state, np.float32)[None], PASSING.values())
-    return {name: np.asarray(values[point])[0] for name, point in PASSING.items()}
+    passing = {name: np.asarray(values[point])[0] for name, point in PASSING.items()}
+    return {**passing, "attention_norm": read_by_feed_forward(bert.weights, layer, passing["attention_norm"])}
 
 
 def architecture(

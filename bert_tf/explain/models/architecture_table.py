@@ -191,6 +191,7 @@ def changed(row: ArchitectureRow) -> tuple[str, ...]:
     config, architecture = row.config, row.architecture
     bert = BertConfig.named(row.size, BERT.model_type) if row.size in BERT.sizes else None
     width = config.hidden_size // config.stacks
+    local = sum(config.attention_window(layer) is not None for layer in range(config.num_hidden_layers))
     changes = (
         (architecture.attention_direction == "left_to_right", "attends only to earlier tokens"),
         (config.stacks > 1, f"two one-way stacks of {width}"),
@@ -206,6 +207,13 @@ def changed(row: ArchitectureRow) -> tuple[str, ...]:
         ("sop" in architecture.heads, "sentence order instead of next sentence"),
         (not {"nsp", "sop"} & set(architecture.heads), "no next sentence"),
         ("pooler" not in architecture.heads, "no pooler"),
+        (architecture.score_terms > 1, "relative positions in the scores"),
+        (not architecture.has_position_table and architecture.score_terms == 1, "rotary positions"),
+        (local > 0, f"local attention in {local} of {config.num_hidden_layers} layers"),
+        (architecture.norm_first, "normalisation before each block"),
+        (architecture.gated_units, "gated feed-forward blocks"),
+        (not architecture.has_biases, "no biases in the encoder"),
+        (config.max_tokens != BertConfig().max_tokens, f"up to {config.max_tokens:,} tokens"),
         (config.type_vocab_size == 0, "no segments"),
         (config.type_vocab_size == 1, "one segment"),
         (config.position_offset > 0, f"positions from {config.position_offset}"),

@@ -21,7 +21,7 @@ from bert_tf.explain.representations.logit_lens import LogitLens, logit_lens
 from bert_tf.inference.trace import hidden_states_of
 from bert_tf.layers.hook_points import forbidden
 from bert_tf.results import Result
-from bert_tf.runtime.numpy_ops import ACTIVATIONS, dense, layer_norm, read_by_mlm
+from bert_tf.runtime.numpy_ops import ACTIVATIONS, dense, layer_norm, read_by_feed_forward, read_by_mlm
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -215,9 +215,7 @@ def _layer_values(bert, state, layer):
     inside = bert.steps().values(layer, state[None], _LAYER_FIELDS)
     values = {name: np.array(value)[0] for name, value in inside.items()}
     values["scores"][forbidden(values["scores"])] = np.nan
-    if bert.config.architecture.norm_first:
-        name = f"bert.encoder.layer.{bert.config.layer_groups[layer]}.intermediate.LayerNorm"
-        values["resid_mid"] = layer_norm(bert.weights, name, values["resid_mid"])
+    values["resid_mid"] = read_by_feed_forward(bert.weights, layer, values["resid_mid"])
     return values
 
 

@@ -72,6 +72,21 @@ def test_a_layer_that_is_not_there_and_a_bare_trace_are_refused(bert):
         layer_activations(bert, bert.trace("the cat", hidden_states=False), 0)
 
 
+def test_what_follows_attention_is_normalised_in_a_pre_norm_model_as_on_a_walk():
+    import bert_tf
+    from bert_tf.explain.models.architecture import architecture
+    from bert_tf.explain.models.walk_through import walk_through
+    from tests.app.family_models import MODERN_FOLDER, MODERN_TEXT
+
+    bert = bert_tf.load(MODERN_FOLDER)
+    trace = bert.trace(MODERN_TEXT, hidden_states=True)
+    walk = walk_through(bert, trace, 1)
+    values = layer_activations(bert, trace, 1)
+    np.testing.assert_array_equal(values["attention_norm"], walk.attention_norm)
+    assert not np.allclose(values["attention_norm"], values["input"] + values["attention"], atol=0.1)
+    np.testing.assert_array_equal(architecture(bert, trace, "attention_norm", 1).values, walk.attention_norm)
+
+
 @pytest.mark.parametrize("member", ["albert", "electra", "distilbert", "roberta"])
 def test_the_parts_of_every_member_hold_all_its_weights_once(member):
     config = BertConfig.named(
@@ -276,6 +291,12 @@ def test_what_a_size_changed_from_bert_follows_from_its_settings(rows):
     assert {"all layers share their weights", "embeddings projected from 128"} <= set(changed(rows["ALBERT xxlarge"]))
     assert "embeddings projected from 128" in changed(rows["ELECTRA small"])
     assert not any("projected" in words for words in changed(rows["ELECTRA base"]))
+    modern, relative = set(changed(rows["ModernBERT base"])), set(changed(rows["DeBERTa-v3 base"]))
+    layers = {"normalisation before each block", "gated feed-forward blocks", "no biases in the encoder"}
+    assert {"rotary positions", "local attention in 14 of 22 layers", "up to 8,192 tokens", *layers} <= modern
+    assert "relative positions in the scores" in relative and not relative & {"rotary positions", *layers}
+    named = set().union(*(changed(row) for row in rows.values() if row.architecture.has_position_table))
+    assert not named & {"rotary positions", "relative positions in the scores", *layers}
     assert objectives(rows["BERT base"]) == ("hidden words", "next sentence")
     assert objectives(rows["ELECTRA base"]) == ("replaced words",)
     assert objectives(rows["ELECTRA base-generator"]) == ("hidden words",)
