@@ -79,9 +79,9 @@ PARTS = {
     ),
     "feed_forward": Lesson(
         "Two matrices with a {activation} between them{gates}, for each token **by itself**: the vector becomes "
-        "{times} times as wide, most of the wide units are near zero for any one token, and the rest add to the token's vector. "
-        "{share} of the layers' weights are here, and much of what the model knows about the world seems to be here "
-        "too.",
+        "{times} times as wide, most of the wide units are near zero for any one token, and the rest add to the "
+        "token's vector. {share} of the layers' weights are here, and much of what the model knows about the world "
+        "seems to be here too.",
         f"{_VASWANI}, section 3.3; Geva et al. 2021 on what the units hold",
         ("factors", "ablation"),
     ),
