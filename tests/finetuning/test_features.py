@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from bert_tf.cli import main
-from bert_tf.errors import InputError
+from bert_tf.errors import EmptyText, InputError, TextError
 from bert_tf.finetuning.task_folder import save_task
 from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
@@ -140,6 +140,25 @@ def test_a_third_text_is_refused(tiny_bert):
         next(sentence_vectors(tiny_bert, [("the cat", "a dog", "it ran")]))
     with pytest.raises(InputError, match="text_a is missing or null: give it"):
         next(sentence_vectors(tiny_bert, [None]))
+
+
+def test_a_text_without_a_token_has_no_vector(tiny_bert):
+    for texts in (["\u200b"], [("\u200b", "the cat")], [("the cat", "\u200b")]):
+        with pytest.raises(EmptyText, match="Text [AB] contains no token that can be read"):
+            next(sentence_vectors(tiny_bert, texts))
+    rows = ["the cat", "\u200b", ("a dog", "\u200b"), None, "half a \ud83d", InputError("a bad line"), "a dog"]
+    first, *bad, last = sentence_vectors(tiny_bert, rows, errors="return")
+    assert [type(one) for one in bad] == [EmptyText, EmptyText, InputError, TextError, InputError]
+    expected = list(sentence_vectors(tiny_bert, ["the cat", "a dog"]))
+    np.testing.assert_allclose([first, last], expected, atol=1e-5)
+    with pytest.raises(InputError, match="errors must be"):
+        sentence_vectors(tiny_bert, rows, errors="ignore")
+
+
+@pytest.mark.parametrize("length", [0, -1, 2])
+def test_a_length_without_room_for_a_token_is_refused(tiny_bert, length):
+    with pytest.raises(InputError, match=f"The length is {length}; a text needs at least 3"):
+        sentence_vectors(tiny_bert, TEXTS, max_length=length)
 
 
 def test_a_file_becomes_numpy_or_parquet(tiny_bert, tiny_folder, tmp_path, capsys):
