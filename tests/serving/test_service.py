@@ -532,6 +532,10 @@ def test_the_description_refuses_what_the_service_refuses(service):
     word, words = schema("/predict")["oneOf"][0]["properties"]["mask"]["oneOf"]
     assert word["maxLength"] == words["items"]["oneOf"][0]["maxLength"] == LIMITS.max_characters
     assert neuron["properties"]["head"]["type"] == "string"
+    targets = schema("/predict")["oneOf"][0]["properties"]["targets"]
+    assert targets["description"] == "words of one token each"
+    status, answer = ask(service, "/predict", {"text_a": TEXT, "targets": ["cats"]})
+    assert status == 400 and "no token of this model's vocabulary. It is made of: cat ##s." in answer["error"]
 
 
 def test_the_model_that_was_used_longest_ago_makes_room(home):
