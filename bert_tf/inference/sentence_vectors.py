@@ -90,6 +90,13 @@ def count_cut(bert: Bert, texts: Iterable[str | tuple[str, str | None]]) -> int:
     return sum(bool(packed.truncated) for packed in _packed(bert, texts, read_length(bert)))
 
 
+def text_errors(bert: Bert, texts: Iterable[Any]) -> Iterator[Exception | None]:
+    """Yield what `sentence_vectors` would raise for each text, or None. The texts are only tokenized."""
+    for window in read_ahead_windows(texts, 32):
+        for packed in _packed(bert, window, read_length(bert), "return"):
+            yield packed if isinstance(packed, Exception) else None
+
+
 def similarity_settings(bert: Bert) -> TaskSettings | None:
     """The settings of a model of sentence similarity; None for another model."""
     return bert.task.settings if bert.task is not None and bert.task.settings.task == "similarity" else None

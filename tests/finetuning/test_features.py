@@ -155,6 +155,19 @@ def test_a_text_without_a_token_has_no_vector(tiny_bert):
         sentence_vectors(tiny_bert, rows, errors="ignore")
 
 
+def test_a_text_without_a_token_in_a_file_is_named_before_vectors_are_computed(
+    tiny_folder, tmp_path, capsys, monkeypatch
+):
+    from bert_tf.inference import sentence_vectors as module
+
+    monkeypatch.setattr(module, "_pooled", lambda *_: pytest.fail("a vector was computed"))
+    source, target = tmp_path / "in.txt", tmp_path / "out.npy"
+    source.write_text("\n".join([*TEXTS, "\u200b"]), encoding="utf-8")
+    command = ["features", "--model", str(tiny_folder), "--input", str(source), "--output", str(target), "--quiet"]
+    assert main(command) == 2 and not target.exists()
+    assert f"{source}, text 5: Text A contains no token that can be read: '\\u200b'." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("length", [0, -1, 2])
 def test_a_length_without_room_for_a_token_is_refused(tiny_bert, length):
     with pytest.raises(InputError, match=f"The length is {length}; a text needs at least 3"):
@@ -253,10 +266,10 @@ def test_a_length_without_room_for_a_word_is_told(capsys, tmp_path, length):
 
 def test_standard_input_cannot_be_read_twice(capsys, tmp_path):
     assert main(["features", "--input", "-", "--format", "lines", "--output", str(tmp_path / "x.npy")]) == 2
-    assert "The input is read twice" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()
+    assert "The input is read several times" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()
 
 
 def test_a_pipe_cannot_be_read_twice_either(capsys, tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     assert main(["features", "--input", str(tmp_path / "pipe.txt"), "--output", str(tmp_path / "x.npy")]) == 2
-    assert "The input is read twice" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()
+    assert "The input is read several times" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()
