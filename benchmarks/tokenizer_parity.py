@@ -63,7 +63,7 @@ def compare(tokenizer, reference, lines: list[str]) -> dict:
 
 
 def same_words(text: str, mine, theirs: list[int]) -> bool:
-    """Whether words of SentencePiece pieces are those of Transformers, split at punctuation as in BERT.
+    """Whether words of SentencePiece pieces are those of Transformers, split at marks and ideographs as in BERT.
 
     Transformers' words begin at the spaces of the model: a vertical tab splits only ours, a zero-width space or a
     character that is normalised to a space only theirs.
@@ -83,8 +83,10 @@ def same_words(text: str, mine, theirs: list[int]) -> bool:
 
 
 def _touches_a_mark(piece: str) -> bool:
-    """Whether a piece has a punctuation mark in it, or no letter at all (a space, an accent)."""
-    return not piece.strip() or not piece.isalnum()
+    """Whether a piece has a punctuation mark or an ideograph in it, or no letter at all (a space, an accent)."""
+    from bert_tf.tokenizers.base import bert_words
+
+    return not piece.isalnum() or len(bert_words(f"x{piece}x")) > 1
 
 
 def compare_folder(folder: Path, lines: list[str]) -> dict:

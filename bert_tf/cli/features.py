@@ -9,7 +9,7 @@ from bert_tf.cli.shared.answers import blank_note
 from bert_tf.cli.shared.files import is_stream, writing
 from bert_tf.cli.shared.model import add_model_arguments, load_model
 from bert_tf.cli.shared.runner_options import add_runner_arguments, run_on_runner
-from bert_tf.errors import InputError
+from bert_tf.errors import DataError, InputError
 from bert_tf.finetuning.data.tables import BlankLines, column_names
 from bert_tf.inference.sentence_vectors import POOLINGS
 from bert_tf.user_errors import whole_number
@@ -57,20 +57,26 @@ def run(args: argparse.Namespace) -> int:
     """Writes the vectors. Returns: exit code."""
     from tqdm import tqdm
 
-    from bert_tf.inference.sentence_vectors import sentence_vectors
+    from bert_tf.inference.sentence_vectors import sentence_vectors, text_errors
 
     write = _writer(args.output)
     job = _job(args)
     if args.runner:
         return run_on_runner(job, args)
     if is_stream(args.input):
-        raise InputError(f"The input is read twice, once to count its texts; give a file instead of {args.input}.")
+        raise InputError(
+            f"The input is read several times, first to count its texts; give a file instead of {args.input}."
+        )
     blank = BlankLines()
     # Also finds a row that cannot be read, before the model is loaded.
     count = sum(1 for _ in job.rows(args.input, blank))
     if not count:
         raise InputError(f"{args.input} contains no text.")
     bert = load_model(args)
+    # Before the first vector is computed: one bad text would lose all vectors.
+    for number, error in enumerate(text_errors(bert, (row for _, row in job.rows(args.input))), 1):
+        if error is not None:
+            raise DataError(f"{args.input}, text {number:,}: {error}")
     texts = (row for _, row in job.rows(args.input))
     vectors = sentence_vectors(bert, texts, args.pooling, args.layer, args.batch_size, args.length, args.normalize)
     vectors = tqdm(vectors, total=count, unit="text", disable=args.quiet, file=sys.stderr, mininterval=0.5)

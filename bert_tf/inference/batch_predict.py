@@ -21,7 +21,7 @@ from bert_tf.inference.predictions import (
     target_ids,
 )
 from bert_tf.inference.trace import NextSentence, SentenceOrder, sigmoid
-from bert_tf.runtime.read_ahead import check_batch_size, read_ahead_windows, read_row
+from bert_tf.runtime.read_ahead import check_batch_size, check_errors, read_ahead_windows, read_row
 from bert_tf.tokenizers import pad_batch
 
 if TYPE_CHECKING:  # it imports this module
@@ -88,8 +88,7 @@ def predict_together(
 def _check(batch_size, top_k, errors):
     check_top_k(top_k)
     check_batch_size(batch_size)
-    if errors not in ("raise", "return"):
-        raise InputError(f'errors must be "raise" or "return", not {errors!r}.')
+    check_errors(errors)
 
 
 def _stream(bert, rows, batch_size, top_k, errors, asked):

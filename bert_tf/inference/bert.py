@@ -378,7 +378,7 @@ class Bert:
         """
         return fill_mask(self._traced(trace), self.tokenizer, top_k, targets)
 
-    def score_words(self, trace: Trace | str, words: str | Sequence[str]) -> tuple[WordScore, ...]:
+    def score_words(self, trace: Trace | str, words: str | Iterable[str]) -> tuple[WordScore, ...]:
         """Return the pseudo-log-likelihood of words of several pieces at each mask of a trace, or of a text; see
         `bert_tf.inference.word_scores`.
         """

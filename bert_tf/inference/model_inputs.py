@@ -67,9 +67,14 @@ def prepare_input(
     encoding = tokenizer.encode(normalized_a, normalized_b, max_length=max_length)
     for source, text in (("a", text_a), ("b", text_b)):
         if text is not None and source not in encoding.sources:
-            raise EmptyText(f"Text {source.upper()} contains no token that can be read: {text!r:.60}.")
+            raise without_tokens(source, text)
     masks = resolve_masks(encoding, normalized_a, normalized_b, mask, level, tokenizer)
     ids = np.array(encoding.token_ids)
     original_ids = ids[list(masks)]
     ids[list(masks)] = tokenizer.mask_id
     return PreparedInput(text_a, text_b, encoding, masks, ids, encoding.segment_ids, original_ids)
+
+
+def without_tokens(source: str, text: str) -> EmptyText:
+    """The error of a text, "a" or "b", that has characters but no tokens, such as a zero-width space."""
+    return EmptyText(f"Text {source.upper()} contains no token that can be read: {text!r:.60}.")

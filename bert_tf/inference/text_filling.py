@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tokenizers import normalizers, pre_tokenizers
+from tokenizers import normalizers
+
+from bert_tf.tokenizers.base import bert_words
 
 if TYPE_CHECKING:
     from bert_tf.inference.trace import Trace
     from bert_tf.tokenizers.base import BaseTokenizer
 
-# They put spaces around CJK ideographs, and then cut at spaces and punctuation; they change nothing else.
-_PARTED = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=False)
-_WORDS = pre_tokenizers.BertPreTokenizer()
 # Leaves out the characters that BERT does not read, such as U+0085.
 _READ = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False)
 
@@ -69,5 +68,4 @@ def _first_read(characters):
 
 def _join(character, following):
     """Whether two characters side by side belong to one word, as in "ab"; an emoji and a combining mark join too."""
-    pair = _PARTED.normalize_str(character + following)
-    return bool(character and following) and _WORDS.pre_tokenize_str(pair) == [(pair, (0, 2))]
+    return bool(character and following) and bert_words(character + following) == [(0, 2)]

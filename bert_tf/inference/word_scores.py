@@ -5,7 +5,7 @@ Source: Salazar et al. 2020, "Masked Language Model Scoring".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,7 @@ def split_targets(tokenizer: BaseTokenizer, words: str | Iterable[str]) -> tuple
     return tuple(dict.fromkeys(single)), tuple(dict.fromkeys(several))
 
 
-def score_words(bert: Bert, trace: Trace, words: str | Sequence[str]) -> tuple[WordScore, ...]:
+def score_words(bert: Bert, trace: Trace, words: str | Iterable[str]) -> tuple[WordScore, ...]:
     """Score words of several pieces in the place of every masked word of a trace.
 
     The pieces of one masked word are replaced together, however many they are. Each piece takes a forward pass.
@@ -91,7 +91,7 @@ def score_words(bert: Bert, trace: Trace, words: str | Sequence[str]) -> tuple[W
     Args:
         bert: `Bert`. The model of the trace.
         trace: `Trace`. It must have at least one mask.
-        words: sequence of str. The words.
+        words: str or iterable of str. The words.
 
     Returns:
         Tuple of `WordScore`, for each masked word in ascending order of position and each of `words`.
@@ -99,10 +99,15 @@ def score_words(bert: Bert, trace: Trace, words: str | Sequence[str]) -> tuple[W
     Raises:
         NothingToPredict: there is no mask.
         MissingHead: the model has no MLM head.
-        InputError: the text becomes longer than the model reads.
+        InputError: a word is empty or has characters that the vocabulary lacks, or the text becomes longer than the
+            model reads.
     """
     require_masks(trace)
-    words = (words,) if isinstance(words, str) else words
+    words = (words,) if isinstance(words, str) else tuple(words)
+    for word in words:
+        pieces = bert.tokenizer.tokenize(word) if isinstance(word, str) and word.strip() else ()
+        if not len(pieces) or bert.tokenizer.unk_id in pieces.ids:
+            raise InputError(f"{word!r:.60} cannot be scored: it is not made of pieces of this model's vocabulary.")
     return tuple(_score(bert, trace, positions, word) for positions in _masked_words(trace) for word in words)
 
 

@@ -200,8 +200,8 @@ class OpenVINOEngine:
             return _compile(build_mlm_head(self._model), self._settings(_MLM_HEAD, False))
 
         with self.graphs.using(_MLM_HEAD, make) as request:
-            logits = request.infer([states.reshape(-1, states.shape[-1])])[0]
-            return logits.reshape(*states.shape[:2], -1).copy()
+            logits = request.infer([states.reshape(-1, states.shape[-1])])[0]  # a copy
+            return logits.reshape(*states.shape[:2], -1)
 
     def read_mlm(self, states: np.ndarray, answers: np.ndarray, top_k: int) -> tuple[np.ndarray, ...]:
         """Run the MLM head as `Runtime.read_mlm`."""
@@ -213,7 +213,7 @@ class OpenVINOEngine:
 
         with self.graphs.using(_MLM_READING, make) as request:
             results = request.infer([states, answers, np.array(top_k, np.int32)])
-            return tuple(results[index].copy() for index in range(5))
+            return tuple(results[index] for index in range(5))  # copies
 
     def _kind(self, outputs, rows, tokens):
         if any(name in VECTORS for name in outputs):

@@ -27,6 +27,16 @@ def check_batch_size(batch_size: Any) -> None:
         raise InputError(f"batch_size must be a whole number of at least 1, not {batch_size!r:.60}.")
 
 
+def check_errors(errors: Any) -> None:
+    """Check that the argument `errors` of a run is "raise" or "return".
+
+    Raises:
+        InputError: it is not.
+    """
+    if errors not in ("raise", "return"):
+        raise InputError(f'errors must be "raise" or "return", not {errors!r}.')
+
+
 def read_ahead_windows(source: Iterable[Item], batch_size: int) -> Iterator[list[Item]]:
     """Yield the items of an iterable in windows.
 

@@ -127,8 +127,9 @@ def _compile(model, sizes, names):
 
 def _in_precision(model, precision):
     copy = BertModel(model.bert_config, ("sequence_output",), model.bert_heads, dtype=precision)
+    values = named_variables(model)
     for name, variable in named_variables(copy).items():
-        variable.assign(named_variables(model)[name])
+        variable.assign(values[name])
     return copy
 
 

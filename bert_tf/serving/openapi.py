@@ -41,7 +41,7 @@ def specification(analyses: dict[str, Analysis], limits: ServiceLimits) -> dict[
         "layer": {"type": "integer", "default": -1, "description": "0 the embeddings, -1 the last layer"},
         "length": {"type": "integer", "minimum": 3, "description": "tokens to which a text is cut"},
     }
-    words = {"oneOf": [text, {"type": "array", "items": text}]}
+    words = {"oneOf": [text, {"type": "array", "items": text}], "description": "words of one token each"}
     paths = {
         "/predict": _post(
             "Predict masked words, the next sentence, replaced tokens",

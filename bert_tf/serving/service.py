@@ -96,14 +96,10 @@ class Service:
         def compute():
             from bert_tf.inference.sentence_vectors import sentence_vectors
 
-            good = [row for row in rows if not isinstance(row, Exception)]
-            vectors = (
-                sentence_vectors(served.bert, good, pooling, layer, self.limits.batch_size, length) if good else ()
-            )
-            sentence_rows = iter(vectors)
+            errors, size = "raise" if single else "return", self.limits.batch_size
+            vectors = sentence_vectors(served.bert, rows, pooling, layer, size, length, errors=errors)
             return [
-                {"error": _sentence(row)} if isinstance(row, Exception) else next(sentence_rows).tolist()
-                for row in rows
+                {"error": _sentence(vector)} if isinstance(vector, Exception) else vector.tolist() for vector in vectors
             ]
 
         vectors = await self._alone(request, compute)

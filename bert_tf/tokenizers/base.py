@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from tokenizers import AddedToken
+from tokenizers import AddedToken, PreTokenizedString, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import TextError, VocabularyError
@@ -30,7 +30,9 @@ class Tokens:
         tokens: tuple of str. The pieces as the vocabulary spells them ("##ing"); "[UNK]" for an unknown word.
         offsets: tuple of (int, int). (start, end) in characters of the original text.
         word_ids: tuple of int. The number of the word that each piece belongs to. Spaces separate words;
-            every punctuation mark, CJK character and typed special token is one word.
+            every punctuation mark, CJK ideograph and typed special token is one word. A piece of several ideographs
+            belongs to the first. Byte-level tokenizers have the words of GPT-2, in which letters, digits and other
+            characters are apart.
     """
 
     ids: np.ndarray
@@ -393,6 +395,19 @@ def pair_packing(rust: RustTokenizer) -> tuple[int, int] | None:
                 first, second = places
                 return second - first - 1, parts[second]["type_id"]
     return None
+
+
+# They put spaces around CJK ideographs, and then cut at spaces and punctuation; they change nothing else.
+_PARTED = normalizers.BertNormalizer(clean_text=False, strip_accents=False, lowercase=False)
+_AT_SPACES = pre_tokenizers.BertPreTokenizer()
+
+
+def bert_words(text: str) -> list[tuple[int, int]]:
+    """Return the (start, end) of the words into which BERT cuts a text: each mark and CJK ideograph is one of them."""
+    parts = PreTokenizedString(text)
+    parts.normalize(_PARTED.normalize)
+    _AT_SPACES.pre_tokenize(parts)
+    return [span for _, span, _ in parts.get_splits()]
 
 
 def extend_over_combining_marks(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -2,9 +2,9 @@
 under a unigram model.
 
 The references are ``AlbertTokenizer``, ``XLMRobertaTokenizer`` and ``CamembertTokenizer`` of Transformers 5.23, and for
-DeBERTa-v3 its ``DebertaV2Converter``, whose result Transformers 4 used. The word ids follow BERT: a punctuation mark is
-a separate word, while SentencePiece joins it to the word before. Sources: Kudo 2018; Lan et al. 2020, section 4.1;
-Conneau et al. 2020; Martin et al. 2020; He et al. 2021.
+DeBERTa-v3 its ``DebertaV2Converter``, whose result Transformers 4 used. The word ids follow BERT: a punctuation mark
+and a CJK ideograph are separate words, while SentencePiece joins them to what stands before. Sources: Kudo 2018; Lan et
+al. 2020, section 4.1; Conneau et al. 2020; Martin et al. 2020; He et al. 2021.
 """
 
 from bisect import bisect_right
@@ -18,6 +18,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, pro
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import VocabularyError
+from bert_tf.tokenizers.base import bert_words
 from bert_tf.tokenizers.rust_backed import RustBackedTokenizer, mark_special
 
 MODEL_FILE, FAIRSEQ_MODEL_FILE = "spiece.model", "sentencepiece.bpe.model"
@@ -83,8 +84,7 @@ class SentencePieceTokenizer(RustBackedTokenizer):
 
     def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
         """Return the word id of each piece, with words separated as in BERT."""
-        spans = pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text)
-        starts = [start for _, (start, _) in spans]
+        starts = [start for start, _ in bert_words(text)]
         numbers = [max(0, bisect_right(starts, start) - 1) for start, _ in offsets]
         # A piece that covers two words counts for the first; the word ids stay consecutive.
         order = {number: index for index, number in enumerate(dict.fromkeys(sorted(numbers)))}

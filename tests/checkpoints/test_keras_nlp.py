@@ -11,7 +11,7 @@ import bert_tf
 from bert_tf.checkpoints import CheckpointError
 from bert_tf.errors import InputError
 from bert_tf.models import build_encoder
-from bert_tf.tokenizers import read_tokenizer
+from bert_tf.tokenizers import Tokenizer, read_tokenizer
 from tests.architectures.test_architectures import GOLDEN
 from tests.conftest import make_bert, randomise
 
@@ -242,6 +242,24 @@ def keras_gelu(x):
     import keras
 
     return keras.activations.gelu(x, approximate=True)
+
+
+def test_whether_ideographs_are_words_goes_both_ways(tiny, tmp_path):
+    import keras
+    import keras_nlp
+
+    from bert_tf.checkpoints.formats import kerashub
+    from bert_tf.checkpoints.formats.keras_nlp_backbone import own_tokenizer
+    from bert_tf.checkpoints.saving import tensor_values
+    from bert_tf.inference.exported.keras_nlp_task import _tokenizer
+
+    own = Tokenizer(tiny.tokenizer.vocab, lower_case=False, tokenize_chinese_chars=False)
+    theirs = _tokenizer(bert_tf.Bert(tiny.config, own, tiny.weights, tiny.runtime))
+    assert not theirs.split_on_cjk and own_tokenizer(theirs).cuts_alike(own)
+    assert not keras.layers.deserialize(keras.layers.serialize(theirs)).split_on_cjk
+    kerashub.write_preset(tmp_path, tiny.config, own, dict(tensor_values(tiny.model)))
+    assert kerashub.open_preset(tmp_path)[1].cuts_alike(own)
+    assert not keras_nlp.models.BertTokenizer.from_preset(str(tmp_path)).split_on_cjk
 
 
 @pytest.mark.parametrize(

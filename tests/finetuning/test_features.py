@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from bert_tf.cli import main
-from bert_tf.errors import InputError
+from bert_tf.errors import EmptyText, InputError, TextError
 from bert_tf.finetuning.task_folder import save_task
 from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
@@ -142,6 +142,38 @@ def test_a_third_text_is_refused(tiny_bert):
         next(sentence_vectors(tiny_bert, [None]))
 
 
+def test_a_text_without_a_token_has_no_vector(tiny_bert):
+    for texts in (["\u200b"], [("\u200b", "the cat")], [("the cat", "\u200b")]):
+        with pytest.raises(EmptyText, match="Text [AB] contains no token that can be read"):
+            next(sentence_vectors(tiny_bert, texts))
+    rows = ["the cat", "\u200b", ("a dog", "\u200b"), None, "half a \ud83d", InputError("a bad line"), "a dog"]
+    first, *bad, last = sentence_vectors(tiny_bert, rows, errors="return")
+    assert [type(one) for one in bad] == [EmptyText, EmptyText, InputError, TextError, InputError]
+    expected = list(sentence_vectors(tiny_bert, ["the cat", "a dog"]))
+    np.testing.assert_allclose([first, last], expected, atol=1e-5)
+    with pytest.raises(InputError, match="errors must be"):
+        sentence_vectors(tiny_bert, rows, errors="ignore")
+
+
+def test_a_text_without_a_token_in_a_file_is_named_before_vectors_are_computed(
+    tiny_folder, tmp_path, capsys, monkeypatch
+):
+    from bert_tf.inference import sentence_vectors as module
+
+    monkeypatch.setattr(module, "_pooled", lambda *_: pytest.fail("a vector was computed"))
+    source, target = tmp_path / "in.txt", tmp_path / "out.npy"
+    source.write_text("\n".join([*TEXTS, "\u200b"]), encoding="utf-8")
+    command = ["features", "--model", str(tiny_folder), "--input", str(source), "--output", str(target), "--quiet"]
+    assert main(command) == 2 and not target.exists()
+    assert f"{source}, text 5: Text A contains no token that can be read: '\\u200b'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("length", [0, -1, 2])
+def test_a_length_without_room_for_a_token_is_refused(tiny_bert, length):
+    with pytest.raises(InputError, match=f"The length is {length}; a text needs at least 3"):
+        sentence_vectors(tiny_bert, TEXTS, max_length=length)
+
+
 def test_a_file_becomes_numpy_or_parquet(tiny_bert, tiny_folder, tmp_path, capsys):
     source = tmp_path / "texts.txt"
     source.write_bytes("\ufeff".encode() + "\r\n".join([*TEXTS[:2], "", *TEXTS[2:]]).encode() + b"\r\n")
@@ -234,10 +266,10 @@ def test_a_length_without_room_for_a_word_is_told(capsys, tmp_path, length):
 
 def test_standard_input_cannot_be_read_twice(capsys, tmp_path):
     assert main(["features", "--input", "-", "--format", "lines", "--output", str(tmp_path / "x.npy")]) == 2
-    assert "The input is read twice" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()
+    assert "The input is read several times" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()
 
 
 def test_a_pipe_cannot_be_read_twice_either(capsys, tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     assert main(["features", "--input", str(tmp_path / "pipe.txt"), "--output", str(tmp_path / "x.npy")]) == 2
-    assert "The input is read twice" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()
+    assert "The input is read several times" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()

@@ -50,6 +50,23 @@ def test_an_answer_has_words_of_one_token_and_of_several(tiny_bert):
     assert "word_scores" not in tiny_bert.predict("the [MASK] sat", targets=["cat"]).to_dict()
 
 
+def test_words_from_a_generator_are_scored_at_every_mask(tiny_bert):
+    trace = tiny_bert.trace("the [MASK] sat [MASK] the mat")
+    scores = score_words(tiny_bert, trace, (word for word in ("cats", "cat")))
+    assert [(one.word, one.positions) for one in scores] == [
+        ("cats", (2,)),
+        ("cat", (2,)),
+        ("cats", (4,)),
+        ("cat", (4,)),
+    ]
+
+
+@pytest.mark.parametrize("word", ["", " ", "\u200b", "\U0001f996", "cats \U0001f996", 3])
+def test_a_word_without_pieces_of_the_vocabulary_has_no_score(tiny_bert, word):
+    with pytest.raises(InputError, match="not made of pieces of this model's vocabulary"):
+        score_words(tiny_bert, tiny_bert.trace("the [MASK] sat"), ["cats", word])
+
+
 def test_what_cannot_be_scored_is_refused(tiny_bert):
     with pytest.raises(NothingToPredict, match="Nothing is masked"):
         score_words(tiny_bert, tiny_bert.trace("the cat sat"), "cats")

@@ -233,6 +233,21 @@ def test_whole_words_are_masked_whole_whatever_the_tokenizer(name, masks):
     assert alone > 0  # words are not hung together
 
 
+@pytest.mark.parametrize("are_words", [True, False])
+def test_ideographs_are_masked_one_by_one_where_they_are_words(are_words):
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "##我", "##爱", "##ing"]
+    tokenizer = Tokenizer(vocabulary, lower_case=False, tokenize_chinese_chars=are_words)
+    ids = np.tile(np.array([2, 6, 7, 5, 8, 3] * 5, np.int32), (20, 1))
+    batch = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+    masked = mask_batch(batch, tokenizer, np.random.default_rng(0), MaskSettings(0.3, whole_words=True))
+    chosen = np.zeros(ids.shape, bool)
+    for row in range(20):
+        chosen[row, masked["mask_positions"][row][masked["mask_weights"][row] == 1]] = True
+    first, second, word, ending = (chosen[ids == token] for token in (6, 7, 5, 8))
+    assert np.array_equal(first, second) != are_words
+    assert np.array_equal(word, ending)
+
+
 def test_a_seed_gives_the_same_bytes_and_another_seed_others():
     batch = random_batch(0)
     first, again, other = (mask_batch(batch, TOKENIZER, np.random.default_rng(seed)) for seed in (5, 5, 6))

@@ -272,6 +272,11 @@ def test_in_bfloat16_the_mlm_head_is_computed_in_float32(model):
     probabilities = np.take_along_axis(powers / powers.sum(-1, keepdims=True), expected[0], axis=-1)
     assert_same([probabilities, read[1]], [expected[1], expected[1]], 1e-6)
     assert (read[0] == expected[0]).all()
+    kept = [part.copy() for part in (logits, *read)]
+    rough.run(batch(seed=3, rows=4, tokens=24, padding=6), ("mlm_logits_all",))
+    rough.read_mlm(-states, answers, vocabulary)
+    for part, before in zip((logits, *read), kept, strict=True):
+        assert np.array_equal(part, before), "the next call changes no earlier result"
 
 
 @pytest.mark.parametrize("vocabulary", [60, 128, 1000, 1500])

@@ -342,11 +342,15 @@ def test_an_input_with_a_key_that_is_not_known_gets_its_error(service):
 
 
 def test_features_of_the_good_inputs_are_answered(service):
-    status, answer = ask(service, "/features", {"inputs": [TEXT, "", 7, {"text_a": TEXT, "text_b": "a \ud83d"}]})
+    status, answer = ask(
+        service, "/features", {"inputs": [TEXT, "", 7, {"text_a": TEXT, "text_b": "a \ud83d"}, "\u200b"]}
+    )
     assert status == 200
-    good, empty, number, half = answer["vectors"]
+    good, empty, number, half, unread = answer["vectors"]
     assert all(type(value) is float for value in good) and "error" in empty and "must be a text" in number["error"]
     assert "text_b is broken at character 2: U+D83D is half a surrogate pair" in half["error"]
+    assert "Text A contains no token that can be read" in unread["error"]
+    assert ask(service, "/features", {"text_a": "\u200b"}) == (400, {"error": unread["error"]})
     assert [list(one) for one in ask(service, "/features", {"inputs": ["", 7]})[1]["vectors"]] == [["error"]] * 2
 
 
@@ -573,6 +577,10 @@ def test_the_description_refuses_what_the_service_refuses(service):
     word, words = schema("/predict")["oneOf"][0]["properties"]["mask"]["oneOf"]
     assert word["maxLength"] == words["items"]["oneOf"][0]["maxLength"] == LIMITS.max_characters
     assert neuron["properties"]["head"]["type"] == "string"
+    targets = schema("/predict")["oneOf"][0]["properties"]["targets"]
+    assert targets["description"] == "words of one token each"
+    status, answer = ask(service, "/predict", {"text_a": TEXT, "targets": ["cats"]})
+    assert status == 400 and "no token of this model's vocabulary. It is made of: cat ##s." in answer["error"]
 
 
 def test_the_model_that_was_used_longest_ago_makes_room(home):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bert_tf.inference.mask_positions import resolve_masks
 from bert_tf.inference.words import words_of
 from bert_tf.tokenizers import (
     ByteLevelTokenizer,
@@ -191,6 +192,24 @@ def test_a_punctuation_mark_is_a_word_of_its_own():
         spans[number] = (spans.get(number, (start,))[0], end)
     words = [text[start:end] for start, end in spans.values()]
     assert words == ["a", "work", ",", "(", "the", "license", ")", "."]
+
+
+def test_an_ideograph_is_a_word_of_its_own_as_in_bert():
+    from benchmarks.tokenizer_parity import same_words
+
+    def with_ideographs(settings):
+        vocabulary = settings["model"]["vocab"]
+        vocabulary[10:14] = [["▁", -3.0], ["我", -3.0], ["爱", -3.0], ["你好", -3.0]]
+
+    text = "the 我爱你好,work"
+    for name in ("xlm-roberta", "deberta"):
+        tokenizer = changed(read_tokenizer(FAMILY / name), with_ideographs)
+        assert words_in(text, tokenizer) == ["the", "我", "爱", "你好", ",", "work"]
+        encoding = tokenizer.encode(text)
+        (position,) = resolve_masks(encoding, text, None, "爱", "word", tokenizer)
+        assert encoding.tokens[position] == "爱"
+        tokens = tokenizer.tokenize("我爱")
+        assert len(set(tokens.word_ids)) == 2 and same_words("我爱", tokens, [0] * len(tokens))
 
 
 def test_decoded_text(read):

@@ -291,7 +291,12 @@ def own_tokenizer(theirs: Any) -> BaseTokenizer:
         if hasattr(theirs, "suffix_indicator"):
             (folder / "vocab.txt").write_text("\n".join(theirs.get_vocabulary()) + "\n", encoding="utf-8")
             # As in `kerashub`: weights of uncased models were trained on texts without accents.
-            return Tokenizer(folder / "vocab.txt", theirs.lowercase, strip_accents=theirs.strip_accents or None)
+            return Tokenizer(
+                folder / "vocab.txt",
+                theirs.lowercase,
+                strip_accents=theirs.strip_accents or None,
+                tokenize_chinese_chars=theirs.split_on_cjk,
+            )
         theirs.save_assets(str(folder))
         if hasattr(theirs, "merges"):
             (folder / "vocabulary.json").rename(folder / "vocab.json")

@@ -205,7 +205,9 @@ def _tokenizer(folder):
     # KerasHub does not strip accents by default, although the released uncased weights were trained on stripped
     # text. So only an explicit True is used; otherwise BERT's original rule decides.
     strip = settings.get("strip_accents") or None
-    return Tokenizer(vocabulary, settings.get("lowercase"), strip_accents=strip)
+    # KerasHub reads this setting, but does not write it.
+    splits = settings.get("split_on_cjk", True)
+    return Tokenizer(vocabulary, settings.get("lowercase"), strip_accents=strip, tokenize_chinese_chars=splits)
 
 
 def write_preset(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, tensors: Mapping[str, np.ndarray]) -> None:
@@ -275,6 +277,7 @@ def _tokenizer_json(tokenizer):
         "lowercase": tokenizer.lower_case,
         "strip_accents": tokenizer.strips_accents,
         "split": True,
+        "split_on_cjk": tokenizer.tokenize_chinese_chars,
         "suffix_indicator": "##",
         "oov_token": "[UNK]",
         "special_tokens": None,

@@ -189,12 +189,17 @@ def _tokenizer(bert):
     tokenizer, theirs = bert.tokenizer, _tokenizer_class(bert, "WordPieceTokenizer")
     if theirs is None or not isinstance(tokenizer, Tokenizer) or tokenizer.pipeline is not None:
         return None
-    return theirs(
+    made = theirs(
         vocabulary=list(tokenizer.vocab[: tokenizer.token_count]),
         lowercase=tokenizer.lower_case,
         strip_accents=tokenizer.strips_accents,
+        split_on_cjk=tokenizer.tokenize_chinese_chars,
         special_tokens_in_strings=True,
     )
+    if not made.split_on_cjk:  # KerasHub reads this setting from a preset, but does not write it
+        settings = made.get_config
+        made.get_config = lambda: {**settings(), "split_on_cjk": False}
+    return made
 
 
 def _tokenizer_of_pieces(bert):

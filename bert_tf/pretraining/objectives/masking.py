@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bert_tf.tokenizers.base import bert_words
+
 if TYPE_CHECKING:
     from bert_tf.tokenizers.base import BaseTokenizer
 
@@ -158,7 +160,7 @@ def _choose(ids, candidates, wanted, tokenizer, rng, settings):
     grouped = settings.whole_words or settings.ngram > 1
     if grouped:
         # All pieces of a word (all words of an n-gram) share a key, so they are chosen together.
-        starts = _word_starts(ids, candidates, tokenizer.spellings)
+        starts = _word_starts(ids, candidates, tokenizer)
         if settings.ngram > 1:
             starts = _ngram_starts(starts, candidates, rng, settings.ngram)
         groups = np.cumsum(starts, axis=1) - 1
@@ -172,15 +174,17 @@ def _choose(ids, candidates, wanted, tokenizer, rng, settings):
     return candidates & (ranks < wanted[:, None])
 
 
-def _word_starts(ids, candidates, spellings):
+def _word_starts(ids, candidates, tokenizer):
     """Bool [B, T]: where a word starts.
 
-    A punctuation mark is a word, as in BERT, even if the vocabulary marks it, or the word after it, as a continuation.
+    A punctuation mark or CJK ideograph is a word, as in BERT, even if the vocabulary marks it, or the word after it, as
+    a continuation.
     """
-    marks = punctuation_pieces(spellings)[ids]
-    after_mark = np.zeros_like(marks)
-    after_mark[:, 1:] = marks[:, :-1]
-    return ~(candidates & continuation_pieces(spellings)[ids] & ~marks & ~after_mark)
+    spellings = tokenizer.spellings
+    apart = separate_pieces(spellings, getattr(tokenizer, "tokenize_chinese_chars", True))[ids]
+    after_one = np.zeros_like(apart)
+    after_one[:, 1:] = apart[:, :-1]
+    return ~(candidates & continuation_pieces(spellings)[ids] & ~apart & ~after_one)
 
 
 def _ngram_starts(word_starts, candidates, rng, longest):
@@ -226,14 +230,20 @@ def continuation_pieces(spellings: tuple[str, ...]) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def punctuation_pieces(spellings: tuple[str, ...]) -> np.ndarray:
-    """Bool [V]: which tokens consist only of characters that BERT's tokenizer treats as punctuation."""
+def separate_pieces(spellings: tuple[str, ...], ideographs: bool = True) -> np.ndarray:
+    """Bool [V]: which tokens consist only of characters that are words of their own in BERT.
 
-    def is_mark(character):
-        category = unicodedata.category(character)[0]
-        return category == "P" or category == "S" and character.isascii()
-
-    return np.array([all(map(is_mark, token.removeprefix("##"))) for token in spellings])
+    Args:
+        spellings: tuple of str. As in `continuation_pieces`.
+        ideographs: bool. Whether CJK ideographs are among these characters; punctuation marks always are.
+    """
+    texts = [token.removeprefix("##") for token in spellings]
+    separate = {
+        character
+        for character in set().union(*texts)
+        if len(bert_words(f"x{character}x")) == 3 and (ideographs or unicodedata.category(character)[0] in "PS")
+    }
+    return np.array([separate.issuperset(text) for text in texts])
 
 
 @lru_cache(maxsize=8)
