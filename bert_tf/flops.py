@@ -63,10 +63,18 @@ def forward_flops(config: BertConfig, heads: Iterable[str], batch: int, tokens: 
     return float(batch * sum(by_part[part] for part in {*ENCODER_PARTS, *heads}))
 
 
-def training_flops(config: BertConfig, heads: Iterable[str], batch: int, tokens: int, masks: int) -> float:
+def training_flops(
+    config: BertConfig, heads: Iterable[str], batch: int, tokens: int, masks: int, frozen: int = 0
+) -> float:
     """Return the floating-point operations of one update.
 
-    The backward pass counts as two forward passes (Narayanan et al. 2021, appendix). Operations that rematerialization
-    repeats do not count. The arguments are those of `forward_flops`.
+    The backward pass counts as two forward passes (Narayanan et al. 2021, appendix). Frozen layers have none.
+    Operations that rematerialization repeats do not count. The other arguments are those of `forward_flops`.
+
+    Args:
+        frozen: int. The number of the lowest layers that are frozen, the embeddings with them; 0 freezes nothing.
     """
-    return 3.0 * forward_flops(config, heads, batch, tokens, masks)
+    by_part = flops_by_part(config, tokens, masks)
+    layers = by_part["attention"] + by_part["feed_forward"]  # as much work in each
+    forward_only = by_part["embeddings"] + layers * frozen / config.num_hidden_layers if frozen else 0.0
+    return 3.0 * forward_flops(config, heads, batch, tokens, masks) - 2.0 * batch * forward_only

@@ -111,16 +111,20 @@ def _making(metrics, settings):
     how, frozen = metrics["training"], ""
     if how["lora"]:
         frozen = f"; low-rank updates (LoRA) of rank {how['lora']} in the place of the encoder's matrices"
+        if how["freeze_layers"]:
+            frozen += f", except in the lowest {how['freeze_layers']} layers"
     elif how["freeze_layers"]:
         frozen = f"; embeddings and the lowest {how['freeze_layers']} layers frozen"
     dropout = "the model's own dropout" if how["dropout"] is None else f"dropout {how['dropout']:g}"
+    # A task has a step of windows if it reads them.
+    reading = "long inputs read in windows of" if "stride" in settings.extra else "inputs cut to"
     done = metrics.get("epochs_trained", how["epochs"])
     stopped_early = f"{done:g} of " if done < how["epochs"] else ""
     return (
         f"{metrics['train_examples']:,} examples, {stopped_early}{how['epochs']} epoch{'s' * (how['epochs'] != 1)}, "
         "batches of "
         f"{how['batch_size']}, learning rate {how['learning_rate']:g}, warm-up {how['warmup']:g}, {dropout}, seed "
-        f"{how['seed']}, precision {how['precision']}; inputs cut to {settings.max_length} tokens{frozen}."
+        f"{how['seed']}, precision {how['precision']}; {reading} {settings.max_length} tokens{frozen}."
     )
 
 

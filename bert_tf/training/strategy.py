@@ -4,6 +4,7 @@ Sources: TensorFlow's "Distributed training" guide; `TF_CONFIG` as described at 
 """
 
 import contextlib
+import functools
 import json
 import os
 from typing import Any
@@ -66,6 +67,8 @@ def use_threads(threads: int | None, one_device: bool) -> None:
 def make_strategy(name: str = "auto") -> tf.distribute.Strategy | None:
     """Makes a strategy. For several machines, call it before anything else in TensorFlow.
 
+    Machines and a TPU are connected once a process; later calls return the same strategy.
+
     Args:
         name: str. One of `STRATEGIES`.
 
@@ -82,7 +85,7 @@ def make_strategy(name: str = "auto") -> tf.distribute.Strategy | None:
                 "Strategy multiworker needs the environment variable TF_CONFIG with the "
                 "workers' addresses, on every worker; see docs/how-to/training.md."
             )
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return _machines()
     return _tpu() if name == "tpu" else None
 
 
@@ -211,6 +214,12 @@ def _local_devices():
     raise StrategyError("TensorFlow finds no device, not even a CPU.")
 
 
+@functools.cache
+def _machines():
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+@functools.cache
 def _tpu():
     address = os.environ.get("TPU_NAME", "local")
     try:

@@ -26,7 +26,7 @@ from bert_tf.finetuning.repeated_seeds import best_scores, fit_seeds
 from bert_tf.finetuning.report import read_progress, spread
 from bert_tf.finetuning.task_settings import TaskSettings, read_settings
 from bert_tf.finetuning.tasks.registry import task_type
-from bert_tf.finetuning.tasks.sequence_classification import SequenceClassification
+from bert_tf.finetuning.tasks.sequence_classification import SequenceClassification, window_settings
 from bert_tf.models import named_variables
 from bert_tf.training import strategy
 from tests.finetuning.conftest import QUICK, finetune
@@ -376,6 +376,29 @@ def test_the_model_card_tells_the_epochs_that_were_trained(start_folder, tmp_pat
     metrics, card = read_json(output / "report" / "metrics.json"), (output / "README.md").read_text()
     assert (metrics["epochs_trained"], metrics["epoch_kept"]) == (3, 1)
     assert "2 examples, 3 of 20 epochs, " in card and "by which the best epoch (1) was chosen" in card
+
+
+def test_the_model_card_tells_how_long_inputs_are_read_and_what_was_frozen():
+    from bert_tf.checkpoints.library import embedded_dir
+    from bert_tf.finetuning.model_card import _making
+
+    def making(settings, **changes):
+        return _making({"train_examples": 2, "training": dataclasses.asdict(FitSettings(**changes))}, settings)
+
+    shipped = {
+        "questions-small-uncased": "long inputs read in windows of 256 tokens",
+        "entities-base-cased": "long inputs read in windows of 96 tokens",
+        "parts-of-speech-base-cased": "long inputs read in windows of 96 tokens",
+        "sentiment-base-cased": "inputs cut to 128 tokens",
+    }
+    for name, reading in shipped.items():
+        folder = embedded_dir() / name
+        assert f"; {reading}" in making(read_settings(folder)) and f"; {reading}" in (folder / "README.md").read_text()
+    windows = SETTINGS.replace(extra=window_settings(SimpleNamespace(windows="mean")))
+    assert making(windows).endswith("; long inputs read in windows of 16 tokens.")
+    low_rank = "low-rank updates (LoRA) of rank 4 in the place of the encoder's matrices"
+    assert making(SETTINGS, lora=4).endswith(f"; inputs cut to 16 tokens; {low_rank}.")
+    assert making(SETTINGS, lora=4, freeze_layers=2).endswith(f"{low_rank}, except in the lowest 2 layers.")
 
 
 def test_the_model_card_names_the_model_it_started_from_as_the_hub_does(tmp_path, monkeypatch):

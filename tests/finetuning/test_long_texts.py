@@ -121,8 +121,15 @@ def test_a_text_of_many_windows_counts_as_much_as_a_short_one(task):
     feed = EpochFeed(rows, batch_size=8)
     for indices in feed.epoch(0):
         batch = rows.batch(indices, size=8)
-        total = float(loss.counts(batch)["weights"])
+        total = float(loss.counts(batch)["mean_weights"])
         np.add.at(counted, rows.owner[indices], batch["weights"][: len(indices)] / total)
+        # Where all answers are right the accuracy is 1, however many windows the batch has; its parts add up to it.
+        logits = np.tile(np.float32([-9, 9]), (8, 1))
+        parts = [{name: array[part] for name, array in batch.items()} for part in (slice(3), slice(3, 8))]
+        counts = {name: sum(loss.counts(part)[name] for part in parts) for name in loss.counts(batch)}
+        values = [loss({"logits": logits[: len(part["weights"])]}, part, counts)["accuracy"] for part in parts]
+        assert float(loss({"logits": logits}, batch)["accuracy"]) == pytest.approx(1, rel=1e-5)
+        assert float(sum(values)) == pytest.approx(1, rel=1e-5)
     assert counted[40:] == pytest.approx(counted[0], rel=1e-5) and counted[:40] == pytest.approx(counted[0], rel=1e-5)
     # Without windows the divisor is the sum of the weights of the batch, as in PyTorch.
     plain = TASK.encode(examples, task._tokenizer, SETTINGS, training=True)

@@ -493,3 +493,10 @@ def test_one_number_is_one_label_of_several(tmp_path):
     values.remove("false")
     path = write(tmp_path, "b.jsonl", "".join(f'{{"text": "a", "label": {value}}}\n' for value in values))
     assert [target for _, _, target in read(path, multi_label=True)] == [("0",), ("1",), ("0",), ("0",), (), ()]
+
+
+def test_an_empty_separator_of_labels_is_refused(tmp_path):
+    path = write(tmp_path, "a.csv", "text,label\na,x\n")
+    with pytest.raises(TaskError, match="--label-separator is empty"):
+        list(TASK.read(path, options(multi_label=True, label_separator="")))
+    assert [one.target for one in TASK.read(path, options(label_separator=""))] == ["x"]

@@ -1,6 +1,7 @@
 """SQuAD's files and its scores: worked examples of the official definitions, and another implementation."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from bert_tf.finetuning.metrics.squad_metric import (
     question_scores,
     squad_scores,
 )
+from bert_tf.finetuning.tasks.question_answering import TASK
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "squad_scores.json"
 
@@ -146,6 +148,20 @@ def test_reading_both_versions(tmp_path):
     first, second = read_squad(path)
     assert first.answers == ((0, "Paris"), (9, "big")) and first.passage == "Paris is big."
     assert second.answers == () and second.key == "2"
+
+
+def test_questions_to_be_answered_need_no_answers(tmp_path):
+    questions = [
+        {"id": "1", "question": "What?"},
+        question("2", "Why?", ("London", 0), is_impossible=True),
+        question("3", "Who?", is_impossible="?"),
+    ]
+    path = squad_file(tmp_path / "a.json", ("Paris is big.", questions))
+    actual = read_squad(path, labelled=False)
+    assert [one.key for one in actual] == ["1", "2", "3"] and not any(one.answers for one in actual)
+    assert list(TASK.read(path, Namespace(), labelled=False)) == actual
+    with pytest.raises(DataError, match="question 1: there is no list 'answers'"):
+        list(TASK.read(path, Namespace()))
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,15 @@ def test_a_sentence_that_cannot_be_read_is_told_in_its_place(tagger, tmp_path, c
     assert err.splitlines()[-1] == "2 answered, 2 bad rows."
 
 
+def test_questions_of_a_squad_file_are_answered_without_its_answers(tagger, tmp_path, capsys):
+    asked = [{"id": name, "question": "the city"} for name in "ab"]
+    paragraphs = [{"context": "the cat ran", "qas": asked}]
+    (tmp_path / "in.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    model = tagger.parent / "answers"
+    code, out, _ = run(capsys, "predict", "--model", model, "--input", tmp_path / "in.json", "--quiet")
+    assert code == 0 and [json.loads(line)["id"] for line in out.splitlines()] == ["a", "b"]
+
+
 def test_a_task_model_reads_only_a_window_ahead(tagger, monkeypatch):
     import bert_tf
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.training import strategy
 from bert_tf.training.step import check_batch_size
 from bert_tf.training.strategy import (
     StrategyError,
@@ -186,7 +187,7 @@ def test_two_machines_by_the_command_line(start, tmp_path):
 
 
 def test_two_machines_fine_tune_by_the_command_line(tmp_path):
-    """The chief alone reports, and the folder is whole when both have ended."""
+    """The chief alone reports, over both seeds, and the folder is whole when both machines have ended."""
     bert = make_bert(layers=1, name="start")
     checkpoints.save(tmp_path / "start", bert.config, bert.tokenizer, bert.model)
     (tmp_path / "train.csv").write_text("text,label\n" + "the big cat,large\nthe small cat,little\n" * 8)
@@ -201,6 +202,8 @@ def test_two_machines_fine_tune_by_the_command_line(tmp_path):
         tmp_path / "two",
         "--epochs",
         1,
+        "--seeds",
+        2,
         "--batch-size",
         16,
         "--lengths",
@@ -214,7 +217,8 @@ def test_two_machines_fine_tune_by_the_command_line(tmp_path):
         *(launch("-m", "bert_tf", "finetune", "classify", *arguments, TF_CONFIG=config) for config in two_machines())
     )
     assert "after epoch 1" in output[0] and "f1_macro" in output[0] and "f1_macro" not in output[1]
-    assert json.loads((tmp_path / "two" / "report" / "metrics.json").read_text())["dev_examples"] == 16
+    metrics = json.loads((tmp_path / "two" / "report" / "metrics.json").read_text())
+    assert metrics["dev_examples"] == 16 and len(metrics["seeds"]["accuracy"]["values"]) == 2
     assert bert_tf.load(tmp_path / "two").task.settings.labels == ("large", "little")
 
 
@@ -263,6 +267,18 @@ def test_auto_goes_by_tf_config_and_tpu_name(monkeypatch):
     assert choose("auto") == "tpu"
     monkeypatch.setenv("TF_CONFIG", two_machines()[1])
     assert choose("auto") == "multiworker" and choose("one") == "one"
+
+
+def test_machines_are_connected_once_a_process(monkeypatch):
+    """A training of several seeds asks for them once a seed."""
+    made = []
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", lambda: made.append(object()) or made[-1])
+    monkeypatch.setenv("TF_CONFIG", two_machines()[0])
+    strategy._machines.cache_clear()
+    try:
+        assert make_strategy("multiworker") is make_strategy("auto") is made[0] and len(made) == 1
+    finally:
+        strategy._machines.cache_clear()
 
 
 def test_what_is_not_there_is_said(monkeypatch):

@@ -194,7 +194,7 @@ def test_the_weight_decay_of_a_lower_layer_is_smaller_alike():
 
 def test_warm_up_is_a_share_or_a_number_of_steps():
     assert [warmup_steps(value, 200) for value in (0, 0.06, 0.5, 1, 30.0, 200)] == [0, 12, 100, 1, 30, 200]
-    for wrong in (-0.1, 2.5, 201):
+    for wrong in (-0.1, 2.5, 201, float("nan"), float("inf"), float("-inf")):
         with pytest.raises(ValueError, match="up to 200"):
             warmup_steps(wrong, 200)
 

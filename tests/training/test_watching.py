@@ -186,6 +186,30 @@ def test_work_is_that_of_the_kernels_a_token_passes(member, options):
         wanted += 2 * rows * repeats * int(np.prod(variable.shape))
     assert forward_flops(config, heads, batch, tokens, masks) == pytest.approx(wanted, rel=1e-3)
     assert training_flops(config, heads, batch, tokens, masks) == 3 * forward_flops(config, heads, batch, tokens, masks)
+    # Of a frozen model the heads alone are passed backwards, twice the work forwards.
+    encoder = forward_flops(config, (), batch, tokens, masks)
+    frozen = training_flops(config, heads, batch, tokens, masks, frozen=config.num_hidden_layers)
+    assert frozen == pytest.approx(3 * wanted - 2 * encoder, rel=1e-3)
+
+
+def test_frozen_layers_are_passed_forwards_only():
+    config = BertConfig.named("base", "albert")
+    shape = ((), 2, 128, 20)
+    one_layer = forward_flops(config, *shape) - forward_flops(config.replace(num_hidden_layers=11), *shape)
+    embeddings = forward_flops(config, *shape) - 12 * one_layer
+    assert embeddings > 0 and training_flops(config, *shape, frozen=0) == 3 * (12 * one_layer + embeddings)
+    frozen = training_flops(config, *shape, frozen=8)
+    assert frozen == pytest.approx((3 * 4 + 8) * one_layer + embeddings, rel=1e-9)
+
+
+def test_pretraining_logs_the_work_of_the_layers_that_learn(start_of_two, tmp_path, monkeypatch):
+    counted, add = [], RunningMeans.add
+    monkeypatch.setattr(RunningMeans, "add", lambda *given: counted.append(given[3]) or add(*given))
+    config = BertConfig.from_json(start_of_two / "model" / "config.json")
+    for frozen in (0, 1):
+        pretrain(start_of_two, tmp_path / str(frozen), "--steps", 1, "--freeze-layers", frozen)
+    forward = [forward_flops(config.replace(num_hidden_layers=layers), (), 8, 32, 0) for layers in (1, 2)]
+    assert len(counted) == 2 and counted[0] - counted[1] == pytest.approx(2 * (forward[1] - forward[0]), rel=1e-9)
 
 
 def test_the_peak_is_that_of_a_matrix_product(monkeypatch):

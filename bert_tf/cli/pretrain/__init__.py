@@ -105,7 +105,12 @@ def _run(args, strategy):
         accumulate=args.accumulate,
         peak=measure_peak_flops(args.precision) * num_replicas(strategy),
         flops_of=lambda batch: update_flops(
-            filter(None, (model, generator)), fixed_model, *batch["token_ids"].shape, batch["mask_labels"].shape[1]
+            model,
+            generator,
+            fixed_model,
+            args.freeze_layers,
+            *batch["token_ids"].shape,
+            batch["mask_labels"].shape[1],
         ),
     )
     state = trainer.restore()

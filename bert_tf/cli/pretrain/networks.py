@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.pretraining.initialization import initialize
@@ -178,17 +178,25 @@ def training_objective(args: argparse.Namespace) -> Any:
     return Distillation(objective, args.distil) if args.teacher else objective
 
 
-def update_flops(trained_models: Iterable[BertModel], fixed_model: BertModel | None, *shape: int) -> float:
+def update_flops(
+    model: BertModel, generator: BertModel | None, fixed_model: BertModel | None, frozen: int, *shape: int
+) -> float:
     """The FLOPs of one update.
 
     Args:
-        trained_models: iterable of `BertModel`. Each counts with a forward and a backward pass.
+        model: `BertModel`. The model that is trained.
+        generator: `BertModel`. The generator that is trained with it; or None.
         fixed_model: `BertModel`. Counts with a forward pass; or None.
+        frozen: int. The number of the lowest layers of `model` that are frozen, as in `training.weights.freeze`.
         *shape: ints (B, T, P). The numbers of sequences, tokens and masked positions.
 
     Returns: float.
     """
     from bert_tf.flops import forward_flops, training_flops
 
-    fixed = forward_flops(fixed_model.bert_config, fixed_model.bert_heads, *shape) if fixed_model else 0.0
-    return fixed + sum(training_flops(model.bert_config, model.bert_heads, *shape) for model in trained_models)
+    flops = training_flops(model.bert_config, model.bert_heads, *shape, frozen=frozen)
+    if generator:
+        flops += training_flops(generator.bert_config, generator.bert_heads, *shape)
+    if fixed_model:
+        flops += forward_flops(fixed_model.bert_config, fixed_model.bert_heads, *shape)
+    return flops

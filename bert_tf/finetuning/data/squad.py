@@ -42,11 +42,12 @@ class Question:
         return [text for _, text in self.answers]
 
 
-def read_squad(path: str | Path) -> list[Question]:
+def read_squad(path: str | Path, labelled: bool = True) -> list[Question]:
     """Reads the questions of a SQuAD file.
 
     Args:
         path: str or Path. A JSON file of SQuAD 1.1 or 2.0, UTF-8, with or without a byte-order mark.
+        labelled: bool. False if the answers are not needed: they are not read, and may be missing.
 
     Returns: list of `Question`, in the order of the file.
 
@@ -72,7 +73,7 @@ def read_squad(path: str | Path) -> list[Question]:
             where = f"{place}, paragraph {number}"
             passage = _filled(paragraph, "context", where)
             for entry in _list(paragraph, "qas", where):
-                question = _question(entry, passage, where)
+                question = _question(entry, passage, where, labelled)
                 if question.key in seen:
                     raise DataError(f"{where}: the id {question.key!r} is already in {seen[question.key]}.")
                 seen[question.key] = where
@@ -82,9 +83,14 @@ def read_squad(path: str | Path) -> list[Question]:
     return questions
 
 
-def _question(entry, passage, where):
+def _question(entry, passage, where, labelled):
     key = _text(entry, "id", where)
     where = f"{where}, question {key}"
+    answers = _answers(entry, passage, where) if labelled else ()
+    return Question(key, _filled(entry, "question", where), passage, answers, where)
+
+
+def _answers(entry, passage, where):
     answers = []
     impossible, given = entry.get("is_impossible"), entry.get("answers")
     if impossible not in (None, True, False):
@@ -100,7 +106,7 @@ def _question(entry, passage, where):
         if not text or start < 0 or passage[start : start + len(text)] != text:
             raise DataError(f"{where}: the answer {text!r:.60} does not stand at character {start} of its passage.")
         answers.append((start, text))
-    return Question(key, _filled(entry, "question", where), passage, tuple(answers), where)
+    return tuple(answers)
 
 
 def _list(mapping, name, where):

@@ -96,7 +96,7 @@ class QuestionAnswering(Task):
     def read(
         self, path: str | Path, options: Namespace, settings: TaskSettings | None = None, labelled: bool = True
     ) -> Iterator[Any]:
-        yield from read_squad(path)
+        yield from read_squad(path, labelled)
 
     def example(self, record: Any, settings: TaskSettings) -> Any:
         if isinstance(record, Question):
@@ -123,7 +123,7 @@ class QuestionAnswering(Task):
     ) -> Iterator[tuple[int, Any]]:
         if getattr(options, "format", None) or Path(path).suffix.lower() != ".json":
             return super().records(path, options, blank)
-        return enumerate(read_squad(path), 1)
+        return enumerate(read_squad(path, labelled=False), 1)
 
     def split(self, examples: Sequence[Any], share: float, seed: int = 0) -> tuple[list, list]:
         return split_by_passage(examples, share, seed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,8 @@ class SequenceClassification(Task):
         if options.glue:
             return glue_layout(options.glue, path, options.format)
         kind = settings or options
+        if kind.multi_label and not options.label_separator:
+            raise TaskError("--label-separator is empty; give what stands between the labels of one field.")
         columns = column_names(options.columns)
         return ColumnLayout(
             options.text_column,
@@ -270,8 +273,8 @@ class SequenceClassification(Task):
             return settings
         if settings.regression or settings.multi_label:
             raise TaskError("--class-weights goes with one label an example.")
-        counts = {label: sum(one.target == label for one in examples) for label in settings.labels}
-        weights = class_weights(options.class_weights, counts)
+        counts = Counter(one.target for one in examples)
+        weights = class_weights(options.class_weights, {label: counts[label] for label in settings.labels})
         return settings.replace(extra={**settings.extra, "class_weights": weights})
 
     def head(self, settings: TaskSettings, config: BertConfig) -> keras.layers.Layer:

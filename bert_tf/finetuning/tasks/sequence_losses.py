@@ -19,7 +19,8 @@ class SequenceLoss:
 
     Call arguments:
         outputs: {"logits": float32 [B, K]}.
-        batch: dict with `targets` (int32 [B], float32 [B] or [B, K]) and `weights` float32 [B].
+        batch: dict with `targets` (int32 [B], float32 [B] or [B, K]), `weights` float32 [B] and, with windows,
+            `mean_weights` float32 [B].
         counts: as in `pretraining.objectives.masked_lm`.
 
     Returns: dict of scalars: loss and, without `regression`, accuracy.
@@ -31,18 +32,22 @@ class SequenceLoss:
         self.regression, self.multi_label = regression, multi_label
 
     def counts(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The sum of the weights: {"weights": float32 scalar}.
+        """The divisors of the loss and of the accuracy: {"mean_weights", "weights"}, float32 scalars.
 
-        With windows it is the sum of what the weights are on average, "mean_weights": sorted by length, the windows of
-        long texts fill whole batches, and a sum of their own weights would make a text of n windows count n times.
+        "weights" is the sum of the weights. With windows the loss is divided by the sum of what they are on average,
+        "mean_weights": sorted by length, the windows of long texts fill whole batches, and a sum of their own weights
+        would make a text of n windows count n times. The accuracy, a share of the batch, keeps the sum of its own.
         """
-        return {"weights": keras.ops.sum(batch.get("mean_weights", batch["weights"]))}
+        weights = keras.ops.sum(batch["weights"])
+        mean_weights = keras.ops.sum(batch["mean_weights"]) if "mean_weights" in batch else weights
+        return {"mean_weights": mean_weights, "weights": weights}
 
     def __call__(
         self, outputs: dict[str, Any], batch: dict[str, Any], counts: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         ops = keras.ops
-        total = ops.maximum((counts or self.counts(batch))["weights"], 1e-9)
+        counts = counts or self.counts(batch)
+        total = ops.maximum(counts["mean_weights"], 1e-9)
         logits, targets, weights = outputs["logits"], batch["targets"], batch["weights"]
         if self.regression:
             return {"loss": ops.sum(ops.square(logits[:, 0] - targets) * weights) / total}
@@ -54,4 +59,5 @@ class SequenceLoss:
         else:
             losses = ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
             hits = ops.cast(ops.equal(ops.argmax(logits, -1), ops.cast(targets, "int32")), "float32")
-        return {"loss": ops.sum(losses * weights) / total, "accuracy": ops.sum(hits * weights) / total}
+        accuracy = ops.sum(hits * weights) / ops.maximum(counts["weights"], 1e-9)
+        return {"loss": ops.sum(losses * weights) / total, "accuracy": accuracy}

@@ -57,10 +57,10 @@ def warmup_steps(warmup: float, total_steps: int) -> int:
 
     Returns: int.
 
-    Raises: ValueError if `warmup` is negative, above 1 and not a whole number, or more than all updates.
+    Raises: ValueError if `warmup` is no number, negative, above 1 and not a whole number, or more than all updates.
     """
     steps = round(warmup * total_steps) if 0 <= warmup < 1 else warmup
-    if steps < 0 or steps != int(steps) or steps > total_steps:
+    if not 0 <= steps <= total_steps or steps != int(steps):
         raise ValueError(
             f"The warm-up is {warmup:g}; it must be a share below 1, or a whole number of steps up to {total_steps}."
         )
