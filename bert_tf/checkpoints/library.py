@@ -18,7 +18,7 @@ from bert_tf.checkpoints.formats.google import find_prefix, google_heads
 from bert_tf.checkpoints.formats.huggingface import open_weights
 from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config, preset_heads
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
-from bert_tf.checkpoints.hub_repository import folder_name, parse_name
+from bert_tf.checkpoints.hub_repository import LONGEST_NAME, folder_name, parse_name
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present, task_names
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
@@ -26,9 +26,9 @@ from bert_tf.errors import CheckpointError, UnknownModel, did_you_mean
 from bert_tf.files import explorer_folder
 from bert_tf.parameters import parameter_counts
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_PLAIN_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 _INVALID_NAME = (
-    "no model can be chosen by such a folder name; rename it: at most 100 letters (a to z), digits, "
+    f"no model can be chosen by such a folder name; rename it: at most {LONGEST_NAME} letters (a to z), digits, "
     '".", "_" and "-", with a letter or digit first.'
 )
 _WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "tf_model.h5", "pytorch_model.bin")
