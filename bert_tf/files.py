@@ -138,6 +138,14 @@ def _replace(temporary, target):
             time.sleep(_POLL)
 
 
+def entries(folder: Path) -> list[Path]:
+    """Return the paths in a folder; none if there is no such folder, or if it may not be read."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
 def is_missing_or_empty(folder: str | os.PathLike) -> bool:
     """Return whether a folder is missing or empty, so that it can be written."""
     folder = Path(folder)

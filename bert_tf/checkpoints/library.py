@@ -23,7 +23,7 @@ from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present, task_names
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
 from bert_tf.errors import CheckpointError, UnknownModel, did_you_mean
-from bert_tf.files import explorer_folder
+from bert_tf.files import entries, explorer_folder
 from bert_tf.parameters import parameter_counts
 
 _PLAIN_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
@@ -170,16 +170,17 @@ def describe(name_or_folder: str | os.PathLike) -> ModelInfo:
 
 
 def _model_folders(root):
-    if not root.is_dir():
-        return []
     # A folder whose name begins with a dot is an unfinished download or conversion.
-    return sorted(path for path in root.iterdir() if not path.name.startswith(".") and looks_like_model(path))
+    return sorted(path for path in entries(root) if not path.name.startswith(".") and looks_like_model(path))
 
 
 def looks_like_model(folder: Path) -> bool:
-    """Return whether a folder exists and holds weight files, readable or not."""
-    paths = (path for pattern in _WEIGHT_FILES for path in encoder_folder(folder).glob(pattern))
-    return folder.is_dir() and any(not path.name.startswith(".") for path in paths)
+    """Return whether a folder exists and holds weight files, readable or not; False if it may not be read itself."""
+    try:
+        paths = (path for pattern in _WEIGHT_FILES for path in encoder_folder(folder).glob(pattern))
+        return folder.is_dir() and any(not path.name.startswith(".") for path in paths)
+    except OSError:
+        return False
 
 
 def _not_found(text, release, path, allow_paths):
