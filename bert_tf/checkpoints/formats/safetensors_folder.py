@@ -26,6 +26,8 @@ from bert_tf.files import atomic_write, read_json, write_json
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+# The files that `write_tensors` and Transformers write, and those that a killed `write_tensors` leaves.
+_WRITTEN_FILES = re.compile(r"(\.\d+-)?model(-\d{5,}-of-\d{5,})?\.safetensors")
 _LFS_POINTER = b"version https://git-lfs"
 _FLOATS = ("F64", "F32", "F16", "BF16")
 # Values of the tensors that are read without opening the file again, which takes longer than reading them.
@@ -248,8 +250,8 @@ def _group_sizes(sizes, largest):
 
 def _remove_stale(folder, names):
     # Shards of an earlier save would be read too, so they are deleted; so are partly written files of a killed save.
-    for path in (*folder.glob("model*.safetensors"), *folder.glob(".*-model*.safetensors")):
-        if path.name not in names:
+    for path in list(folder.iterdir()):
+        if _WRITTEN_FILES.fullmatch(path.name) and path.name not in names:
             path.unlink(missing_ok=True)
     if len(names) == 1:
         (folder / INDEX_FILE).unlink(missing_ok=True)
