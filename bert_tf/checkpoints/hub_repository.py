@@ -18,9 +18,11 @@ from bert_tf.parameters import count_in_words, parameter_counts
 
 #: The files of a tokenizer beside those of its vocabulary.
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+#: The file of sentence-transformers that names the modules of a model.
+MODULES_FILE = "modules.json"
 #: The files by which sentence-transformers makes vectors of texts.
 SENTENCE_FILES = (
-    "modules.json",
+    MODULES_FILE,
     "config_sentence_transformers.json",
     "sentence_bert_config.json",
     "1_Pooling/config.json",
@@ -178,7 +180,7 @@ def describe(repo: str, revision: str | None = None, endpoint: str | None = None
         return replace(repository, problem=_no_weights(repository, files))
     if files.keys().isdisjoint(VOCABULARY_FILES):
         return replace(repository, problem=f"{repo} has no vocabulary file ({', '.join(VOCABULARY_FILES)}).")
-    sentence = [files[name] for name in SENTENCE_FILES if name in files and "modules.json" in files]
+    sentence = [files[name] for name in SENTENCE_FILES if name in files and MODULES_FILE in files]
     return replace(repository, files=(files["config.json"], *tokenizer, *sentence, *weights), weights=origin)
 
 

@@ -18,7 +18,7 @@ from bert_tf.checkpoints.formats.google import find_prefix, google_heads
 from bert_tf.checkpoints.formats.huggingface import open_weights
 from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config, preset_heads
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
-from bert_tf.checkpoints.hub_repository import LONGEST_NAME, folder_name, parse_name
+from bert_tf.checkpoints.hub_repository import LONGEST_NAME, MODULES_FILE, folder_name, parse_name
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present, task_names
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
@@ -284,7 +284,7 @@ def _first_match(pattern, text):
 
 def encoder_folder(folder: Path) -> Path:
     """Return the folder with the model's files: of a sentence-transformers model, the folder of its first module."""
-    modules = folder / "modules.json"
+    modules = folder / MODULES_FILE
     if (folder / "config.json").is_file() or not modules.is_file():
         return folder
     try:

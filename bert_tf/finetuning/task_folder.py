@@ -15,6 +15,7 @@ import numpy as np
 
 from bert_tf.checkpoints import find, save
 from bert_tf.checkpoints.delta import base_model, fingerprint, reference, remove_vocabulary
+from bert_tf.checkpoints.hub_repository import MODULES_FILE
 from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.checkpoints.reading import open_folder
 from bert_tf.checkpoints.tensor_names import (
@@ -28,7 +29,6 @@ from bert_tf.errors import CheckpointError
 from bert_tf.files import write_json, write_text
 from bert_tf.finetuning.task_settings import (
     FILE,
-    MODULES_FILE,
     POOLING_MODES,
     POOLINGS_OF_MODES,
     transformers_class,

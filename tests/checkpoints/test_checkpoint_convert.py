@@ -100,6 +100,15 @@ def test_a_fine_tuned_head_that_is_left_out_is_told(tiny_folder, tmp_path):
         convert(tiny_folder, tmp_path / "plain")
 
 
+def test_a_pooling_that_is_left_out_is_told(tiny_folder, tmp_path):
+    """A model of sentence-transformers has no tensors of a head."""
+    source = shutil.copytree(tiny_folder, tmp_path / "src")
+    (source / "modules.json").write_text("[]")
+    with pytest.warns(TaskHeadLeftOut, match="src is a fine-tuned model: its pooling is left out of .*out.*convert"):
+        done = convert(source, tmp_path / "out")
+    assert not (done.path / "modules.json").exists()
+
+
 def test_an_exact_gelu_is_not_written_as_alberts_tanh_gelu(tmp_path):
     from bert_tf.checkpoints import save
     from tests.checkpoints.test_checkpoint_family import GOLDEN
