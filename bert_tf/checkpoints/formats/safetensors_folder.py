@@ -4,7 +4,6 @@ The headers are read first, then the values of one tensor at a time. The file is
 at once, so that only the pages of one matrix are in memory, not the whole file beside the model.
 """
 
-import errno
 import math
 import os
 import re
@@ -22,7 +21,7 @@ from bert_tf.checkpoints.formats import compressed_tensors
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, dequantize_rows
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.errors import CheckpointError
-from bert_tf.files import atomic_write, read_json, write_json
+from bert_tf.files import atomic_write, read_json, system_errors, write_json
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
@@ -222,15 +221,11 @@ def write_tensors(
 
 def _write(path, final_path, tensors):
     """Write one file at `path`; an error names `final_path`."""
-    try:
+    with system_errors(final_path, SafetensorError):
         # Transformers refuses a file that does not name its framework.
         save_file(
             {name: np.ascontiguousarray(value) for name, value in tensors.items()}, path, metadata={"format": "pt"}
         )
-    except SafetensorError as error:
-        match = re.search(r"os error (\d+)", str(error))
-        number = int(match[1]) if match else errno.EIO
-        raise OSError(number, os.strerror(number) if match else str(error), os.fspath(final_path)) from error
 
 
 def _group_sizes(sizes, largest):
