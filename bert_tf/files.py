@@ -126,6 +126,24 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
                 temporary.unlink()
 
 
+@contextmanager
+def system_errors(path: str | os.PathLike, kind: type[Exception]) -> Iterator[None]:
+    """Raise the error of a library that cannot write a file, for example because the disk is full, as OSError.
+
+    Args:
+        path: str or path. The file or folder to write, which the OSError names.
+        kind: class of exception. What the library raises. If its text has the system's words for an error ("No space
+            left on device"), the OSError has the number of that error.
+    """
+    try:
+        yield
+    except kind as error:
+        text = str(error)
+        number = next((number for number in errno.errorcode if os.strerror(number) in text), None)
+        reason = os.strerror(number) if number else f"It cannot be written; the disk may be full ({text})"
+        raise OSError(number or errno.EIO, reason, os.fspath(path)) from error
+
+
 def _replace(temporary, target):
     """Gives a file the name of another one. Windows refuses while a program reads that one: it is tried for a while."""
     end = time.monotonic() + _PATIENCE
@@ -136,6 +154,14 @@ def _replace(temporary, target):
             if sys.platform != "win32" or time.monotonic() > end:
                 raise
             time.sleep(_POLL)
+
+
+def entries(folder: Path) -> list[Path]:
+    """Return the paths in a folder; none if there is no such folder, or if it may not be read."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
 
 
 def is_missing_or_empty(folder: str | os.PathLike) -> bool:

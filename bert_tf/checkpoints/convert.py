@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints.formats.google import write_google
 from bert_tf.checkpoints.formats.kerashub import differences_note, write_preset
+from bert_tf.checkpoints.hub_repository import MODULES_FILE
 from bert_tf.checkpoints.reading import open_folder, read
 from bert_tf.checkpoints.saving import DTYPES, save, tensor_values
 from bert_tf.checkpoints.tensor_names import is_task_tensor
@@ -19,7 +20,7 @@ FORMATS = {"own": DTYPES, "hf": DTYPES, "google": ("float32",), "keras-nlp": ("f
 
 
 class TaskHeadLeftOut(UserWarning):
-    """The head of a fine-tuned model is not in the new folder."""
+    """The head of a fine-tuned model, or the pooling of a model of sentence-transformers, is not in the new folder."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,11 @@ def convert(
             f"Transformers has no class for {config.architecture.with_article} model, so it is not written as 'hf'; "
             "choose 'own'."
         )
-    if any(map(is_task_tensor, open_folder(src)[2])):
+    has_head = any(map(is_task_tensor, open_folder(src)[2]))
+    if has_head or (src / MODULES_FILE).is_file():
         warnings.warn(
-            f"{src} is a fine-tuned model: its head is left out of {dst}. `python -m bert_tf convert` keeps the heads "
-            "that it knows.",
+            f"{src} is a fine-tuned model: its {'head' if has_head else 'pooling'} is left out of {dst}. "
+            "`python -m bert_tf convert` keeps the tasks that it knows.",
             TaskHeadLeftOut,
             stacklevel=2,
         )

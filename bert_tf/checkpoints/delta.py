@@ -19,7 +19,12 @@ import numpy as np
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.library import find
 from bert_tf.checkpoints.lora_tensors import is_lora, merged
-from bert_tf.checkpoints.model_checksums import REFERENCE_FILES, VOCABULARY_FILES, write_model_checksums
+from bert_tf.checkpoints.model_checksums import (
+    REFERENCE_FILES,
+    VOCABULARY_FILES,
+    remove_model_checksums,
+    write_model_checksums,
+)
 from bert_tf.checkpoints.saving import save, tensor_values
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import canonical_name, is_task_tensor, task_names, tensor_shapes
@@ -193,6 +198,7 @@ def save_delta(
         if name in body and name in tensors and np.array_equal(tensors[name].read(), value)
     }
     path = save(folder, config, tokenizer, model, leave_out=equal, **options)
+    remove_model_checksums(path)  # further files change
     if base_tokenizer.cuts_alike(tokenizer):
         remove_vocabulary(path)
     write_json(path / "base.json", {"base_model": reference(base), "base_sign": fingerprint(path, config, tensors)})

@@ -18,13 +18,17 @@ from bert_tf.parameters import count_in_words, parameter_counts
 
 #: The files of a tokenizer beside those of its vocabulary.
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+#: The file of sentence-transformers that names the modules of a model.
+MODULES_FILE = "modules.json"
 #: The files by which sentence-transformers makes vectors of texts.
 SENTENCE_FILES = (
-    "modules.json",
+    MODULES_FILE,
     "config_sentence_transformers.json",
     "sentence_bert_config.json",
     "1_Pooling/config.json",
 )
+#: The most characters of the name of a folder in the models folder, by which `library.find` finds it.
+LONGEST_NAME = 100
 _NAME = re.compile(r"(?P<repo>[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95})(?:@(?P<revision>[\w-][\w./-]{0,99}))?", re.ASCII)
 _PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)  # the name of a file in the folder itself, on every system
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
@@ -116,13 +120,24 @@ def parse_name(name: str) -> tuple[str, str | None] | None:
 
 
 def folder_name(repo: str, revision: str | None = None) -> str:
-    """Return the name of the folder of a repository in the models folder, as "OWNER--NAME"."""
+    """Return the name of the folder of a repository in the models folder, as "OWNER--NAME".
+
+    Returns:
+        str of at most `LONGEST_NAME` characters; a longer name is cut and ends with a checksum.
+    """
     name = repo.replace("/", "--").lstrip("._-")
-    if revision is None:
+    if revision is not None:
+        name = f"{name}--{revision.replace('/', '-')}"
+        if "/" in revision:  # a branch may be called a/b, and another a-b
+            name += _checksum(revision)
+    if len(name) <= LONGEST_NAME:
         return name
-    name = f"{name}--{revision.replace('/', '-')}"
-    # A branch may be called a/b, and another a-b.
-    return f"{name}-{zlib.crc32(revision.encode()):08x}" if "/" in revision else name
+    end = _checksum(f"{repo}@{revision or ''}")
+    return name[: LONGEST_NAME - len(end)] + end
+
+
+def _checksum(text):
+    return f"-{zlib.crc32(text.encode()):08x}"
 
 
 def describe(repo: str, revision: str | None = None, endpoint: str | None = None) -> HubRepository:
@@ -165,7 +180,7 @@ def describe(repo: str, revision: str | None = None, endpoint: str | None = None
         return replace(repository, problem=_no_weights(repository, files))
     if files.keys().isdisjoint(VOCABULARY_FILES):
         return replace(repository, problem=f"{repo} has no vocabulary file ({', '.join(VOCABULARY_FILES)}).")
-    sentence = [files[name] for name in SENTENCE_FILES if name in files and "modules.json" in files]
+    sentence = [files[name] for name in SENTENCE_FILES if name in files and MODULES_FILE in files]
     return replace(repository, files=(files["config.json"], *tokenizer, *sentence, *weights), weights=origin)
 
 

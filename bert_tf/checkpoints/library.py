@@ -18,17 +18,17 @@ from bert_tf.checkpoints.formats.google import find_prefix, google_heads
 from bert_tf.checkpoints.formats.huggingface import open_weights
 from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config, preset_heads
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
-from bert_tf.checkpoints.hub_repository import folder_name, parse_name
+from bert_tf.checkpoints.hub_repository import LONGEST_NAME, MODULES_FILE, folder_name, parse_name
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present, task_names
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
 from bert_tf.errors import CheckpointError, UnknownModel, did_you_mean
-from bert_tf.files import explorer_folder
+from bert_tf.files import entries, explorer_folder
 from bert_tf.parameters import parameter_counts
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_PLAIN_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 _INVALID_NAME = (
-    "no model can be chosen by such a folder name; rename it: at most 100 letters (a to z), digits, "
+    f"no model can be chosen by such a folder name; rename it: at most {LONGEST_NAME} letters (a to z), digits, "
     '".", "_" and "-", with a letter or digit first.'
 )
 _WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "tf_model.h5", "pytorch_model.bin")
@@ -182,16 +182,17 @@ def describe(name_or_folder: str | os.PathLike) -> ModelInfo:
 
 
 def _model_folders(root):
-    if not root.is_dir():
-        return []
     # A folder whose name begins with a dot is an unfinished download or conversion.
-    return sorted(path for path in root.iterdir() if not path.name.startswith(".") and looks_like_model(path))
+    return sorted(path for path in entries(root) if not path.name.startswith(".") and looks_like_model(path))
 
 
 def looks_like_model(folder: Path) -> bool:
-    """Return whether a folder exists and holds weight files, readable or not."""
-    paths = (path for pattern in _WEIGHT_FILES for path in encoder_folder(folder).glob(pattern))
-    return folder.is_dir() and any(not path.name.startswith(".") for path in paths)
+    """Return whether a folder exists and holds weight files, readable or not; False if it may not be read itself."""
+    try:
+        paths = (path for pattern in _WEIGHT_FILES for path in encoder_folder(folder).glob(pattern))
+        return folder.is_dir() and any(not path.name.startswith(".") for path in paths)
+    except OSError:
+        return False
 
 
 def _not_found(text, release, path, allow_paths):
@@ -295,7 +296,7 @@ def _first_match(pattern, text):
 
 def encoder_folder(folder: Path) -> Path:
     """Return the folder with the model's files: of a sentence-transformers model, the folder of its first module."""
-    modules = folder / "modules.json"
+    modules = folder / MODULES_FILE
     if (folder / "config.json").is_file() or not modules.is_file():
         return folder
     try:

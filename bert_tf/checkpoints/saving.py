@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # it imports Keras
 DTYPES = ("float32", "float16", "int8")
 _BYTES = {"float32": 4, "float16": 2}
 _PACKED = "packed int8"  # int8 for Transformers
+_DTYPE_SENTENCE = "Weights stored as {}."  # of the short model card
+_DTYPE_SENTENCES = re.compile("|".join(re.escape(_DTYPE_SENTENCE.format(dtype)) for dtype in (*DTYPES, _PACKED)))
 
 
 def save(
@@ -51,7 +54,8 @@ def save(
         model: `BertModel`. The model.
         dtype: str. "float32", "float16" or "int8" (matrices in eight bits with one scale per row, the rest
             float32).
-        card: str or None. The text of the model card (README.md); None for a short one.
+        card: str or None. The text of the model card (README.md); None for a short one. In a short one
+            of an earlier save, the dtype of the weights is changed to this one.
         max_shard_bytes: int or None. The largest size of one weights file; None for a single file.
         head: dict of name -> array, or None. The head of a fine-tuned model, stored in float32 unless `dtype` is
             "float16".
@@ -103,7 +107,8 @@ def save(
             [stored_name for name in packed_names for stored_name in names[name]], config.architecture.prefix
         )
     write_json(folder / "config.json", {**config.to_hf_dict(), **entries, **(settings or {})})
-    write_text(folder / "README.md", _default_card(config, model.bert_heads, dtype) if card is None else card)
+    card = _default_card(config, model.bert_heads, dtype) if card is None else card
+    write_text(folder / "README.md", _DTYPE_SENTENCES.sub(_DTYPE_SENTENCE.format(dtype), card))
     write_model_checksums(folder)
     return folder
 
@@ -160,5 +165,5 @@ def _default_card(config, heads, dtype):
     return (
         f"---\nlibrary_name: keras\n---\n\n# {config.architecture.title}, {config.num_hidden_layers} layers of "
         f"{config.hidden_size}\n\n{count:,} parameters, vocabulary of {config.vocab_size:,}, heads: "
-        f"{names}. Weights stored as {dtype}.\n"
+        f"{names}. {_DTYPE_SENTENCE.format(dtype)}\n"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from bert_tf.files import system_errors
 from bert_tf.model_outputs import INPUTS
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def write_saved_model(folder: str | Path, loaded: LoadedModel, dtype: str = "flo
         module.tokenizer = _text_tokenizer(loaded.tokenizer)
         module.text = _text_function(loaded, module.tokenizer, answer)
         signatures["text"] = module.text
-    tf.saved_model.save(module, str(folder), signatures=signatures)
+    with system_errors(folder, tf.errors.OpError):
+        tf.saved_model.save(module, str(folder), signatures=signatures)
     return missing
 
 

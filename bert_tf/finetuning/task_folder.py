@@ -15,7 +15,8 @@ import numpy as np
 
 from bert_tf.checkpoints import find, save
 from bert_tf.checkpoints.delta import base_model, fingerprint, reference, remove_vocabulary
-from bert_tf.checkpoints.model_checksums import write_model_checksums
+from bert_tf.checkpoints.hub_repository import MODULES_FILE
+from bert_tf.checkpoints.model_checksums import remove_model_checksums, write_model_checksums
 from bert_tf.checkpoints.reading import open_folder
 from bert_tf.checkpoints.tensor_names import (
     classifier_has_pooler,
@@ -28,7 +29,6 @@ from bert_tf.errors import CheckpointError
 from bert_tf.files import write_json, write_text
 from bert_tf.finetuning.task_settings import (
     FILE,
-    MODULES_FILE,
     POOLING_MODES,
     POOLINGS_OF_MODES,
     transformers_class,
@@ -93,6 +93,7 @@ def save_task(
         leave_out=frozen | pooler_names | _masked_lm_names(config),
         packed=packed,
     )
+    remove_model_checksums(folder)  # further files change
     values = settings.replace(base_model=reference(delta_of) if delta_of else None).to_dict()
     if delta_of:
         _, base_tokenizer, tensors = open_folder(find(delta_of))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.architectures import ARCHITECTURES
 from bert_tf.checkpoints.formats.keras_nlp_backbone import task_of_preset
 from bert_tf.checkpoints.formats.kerashub import is_preset, own_entries, preset_config
+from bert_tf.checkpoints.hub_repository import MODULES_FILE
 from bert_tf.errors import CheckpointError, TaskError
 from bert_tf.files import read_json
 from bert_tf.finetuning.labels import composed
@@ -35,8 +36,6 @@ SIMILARITY_POOLINGS = ("mean", "first", "max")
 LOWER_IS_BETTER = ("mean_squared_error",)
 FILE = "task.json"
 SHORTEST = 8  # tokens: the least that a fine-tuned model reads
-#: The file of sentence-transformers that names the modules of a model.
-MODULES_FILE = "modules.json"
 #: Switch of the Pooling module -> the word for it in the setting "pooling_mode" of newer versions.
 POOLING_MODES = {
     "pooling_mode_cls_token": "cls",

@@ -6,6 +6,7 @@ those of the Rust library: letters, digits and punctuation are separate words. S
 2.2; Liu et al. 2019, section 4.4; Warner et al. 2024, section 2.1.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -104,8 +105,15 @@ class ByteLevelTokenizer(RustBackedTokenizer):
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
         """Write ``tokenizer.json``, ``tokenizer_config.json``, ``vocab.json`` and ``merges.txt``."""
+        from bert_tf.files import write_text
+
         super().save(folder, model_max_length)
-        self._rust.model.save(str(folder))
+        # As `self._rust.model.save` writes them; on a full disk it would cut the files and raise plain Exception.
+        model = json.loads(self._rust.to_str())["model"]
+        vocabulary = json.dumps(model["vocab"], ensure_ascii=False, separators=(",", ":"))
+        write_text(Path(folder) / VOCABULARY_FILE, vocabulary)
+        merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
+        write_text(Path(folder) / MERGES_FILE, f"#version: 0.2\n{merges}")
 
 
 class ModernBertTokenizer(ByteLevelTokenizer):

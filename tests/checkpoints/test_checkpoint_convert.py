@@ -28,8 +28,18 @@ def test_eight_bits_and_shards_can_be_asked_for(tiny_folder, tmp_path):
 
 
 def test_the_model_card_goes_along(tiny_folder, tmp_path):
-    done = convert(tiny_folder, tmp_path / "out", dtype="float16")
-    assert (done.path / "README.md").read_text() == (tiny_folder / "README.md").read_text()
+    source = shutil.copytree(tiny_folder, tmp_path / "src")
+    (source / "README.md").write_text("# Mine\n\nIt was stored as float32.\n")
+    done = convert(source, tmp_path / "out", dtype="float16")
+    assert (done.path / "README.md").read_text() == (source / "README.md").read_text()
+
+
+@pytest.mark.parametrize("dtype, to, name", [("float16", "own", "float16"), ("int8", "hf", "packed int8")])
+def test_the_short_model_card_names_the_dtype_that_is_written(tiny_folder, tmp_path, dtype, to, name):
+    done = convert(tiny_folder, tmp_path / "out", to=to, dtype=dtype)
+    before, after = ((folder / "README.md").read_text() for folder in (tiny_folder, done.path))
+    assert "Weights stored as float32." in before
+    assert after == before.replace("stored as float32.", f"stored as {name}.")
 
 
 @pytest.mark.parametrize(
@@ -98,6 +108,15 @@ def test_a_fine_tuned_head_that_is_left_out_is_told(tiny_folder, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         convert(tiny_folder, tmp_path / "plain")
+
+
+def test_a_pooling_that_is_left_out_is_told(tiny_folder, tmp_path):
+    """A model of sentence-transformers has no tensors of a head."""
+    source = shutil.copytree(tiny_folder, tmp_path / "src")
+    (source / "modules.json").write_text("[]")
+    with pytest.warns(TaskHeadLeftOut, match="src is a fine-tuned model: its pooling is left out of .*out.*convert"):
+        done = convert(source, tmp_path / "out")
+    assert not (done.path / "modules.json").exists()
 
 
 def test_an_exact_gelu_is_not_written_as_alberts_tanh_gelu(tmp_path):

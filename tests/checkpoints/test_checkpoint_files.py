@@ -113,6 +113,15 @@ def test_the_old_weights_stay_where_the_new_find_no_room(tmp_path):
     assert os.listdir(tmp_path) == ["model.safetensors"] and (tmp_path / "model.safetensors").read_bytes() == before
 
 
+def test_the_weights_of_earlier_saves_are_removed_and_other_files_stay(tmp_path):
+    kept = ["model_best.safetensors", "model.epoch1.safetensors", "model-old.safetensors", ".model.safetensors"]
+    removed = ["model-00001-of-00002.safetensors", ".12-model.safetensors", ".12-model-00002-of-00002.safetensors"]
+    for name in (*kept, *removed):
+        (tmp_path / name).touch()
+    names = write_tensors(tmp_path, [{"a": np.ones(10, np.float32)}], [40])
+    assert names == ["model.safetensors"] and sorted(os.listdir(tmp_path)) == sorted([*kept, *names])
+
+
 def test_weights_can_be_read_by_whom_other_files_can(tiny, tmp_path):
     """A model that one account has trained is served by another."""
     (tmp_path / "other").touch()

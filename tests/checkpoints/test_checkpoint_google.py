@@ -1,5 +1,6 @@
 """Google's TF checkpoints, written here as google-research/bert's Saver wrote them."""
 
+import errno
 import json
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import CheckpointError, convert, read, save
-from bert_tf.checkpoints.formats.google import _index_names, google_heads, google_name
+from bert_tf.checkpoints.formats.google import _index_names, google_heads, google_name, write_google
 from bert_tf.checkpoints.saving import tensor_values
+from tests.conftest import small_disk
 
 # The names as they stand in the released checkpoints, for layer 0, with the shapes of a model of width 32.
 LAYER, OUR_LAYER = "bert/encoder/layer_0", "bert.encoder.layer.0"
@@ -172,6 +174,13 @@ def test_what_we_write_has_googles_names_and_is_read_back(tiny, tiny_folder, tmp
     ours, theirs = outputs_of(read(done.path)[2]), outputs_of(tiny.model)
     for name in theirs:
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+
+
+def test_a_checkpoint_that_finds_no_room_is_told_as_the_systems_error(tiny, tmp_path):
+    values = dict(tensor_values(tiny.model))
+    with small_disk(8000), pytest.raises(OSError) as error:
+        write_google(tmp_path, tiny.config, tiny.tokenizer, values)
+    assert error.value.errno == errno.EFBIG and error.value.filename == str(tmp_path / "bert_model.ckpt")
 
 
 def test_architectures_that_are_no_list_are_one_sentence(tiny_folder, tmp_path, edit_json):

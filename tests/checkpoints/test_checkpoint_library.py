@@ -1,9 +1,12 @@
 """Models found by name, and the list of them."""
 
+import errno
+import os
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +43,33 @@ def test_a_folder_dropped_into_the_models_folder_is_found_and_described(home, ti
     assert info.installed and info.kind == "folder" and info.path == home / "my-bert" and info.problem is None
     assert info.heads == {"pooler", "mlm", "nsp"} and info.config.hidden_size == 32
     assert info.size_bytes > 4 * info.parameters > 0
+
+
+def test_a_folder_that_may_not_be_read_hides_no_other(home, tiny_folder, monkeypatch):
+    """As lost+found of a volume, which is its administrator's alone; then the models folder itself."""
+    shutil.copytree(tiny_folder, home / "my-bert")
+    (home / "lost+found").mkdir()
+    refused = home / "lost+found"
+
+    def refusing(function):
+        def run(path, *args, **options):
+            if refused in path.parents or function is iterdir and path == refused:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return function(path, *args, **options)
+
+        return run
+
+    def installed():
+        with pytest.raises(UnknownModel, match="There is no model or folder called 'unknown'"):
+            find("unknown")
+        return [model.name for model in list_models() if model.installed]
+
+    iterdir = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", refusing(iterdir))
+    monkeypatch.setattr(Path, "stat", refusing(Path.stat))
+    assert installed() == ["my-bert"] and library.describe("my-bert").problem is None
+    refused = home
+    assert installed() == []
 
 
 def test_an_embedded_model_comes_first(home, tiny_folder):

@@ -114,6 +114,23 @@ def test_a_revision_has_a_folder_of_its_own(served, tmp_path):
     assert served.commit(f"{REPO}@v2") in (folder / "README.md").read_text()
 
 
+@pytest.mark.parametrize("ending", ["", "@" + 40 * "a", "@" + 20 * "a/b"])
+def test_a_long_name_has_a_folder_that_is_found(ending, monkeypatch, tmp_path):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    names = [f"distilbert/{90 * 'x'}{letter}{ending}" for letter in "ab"]
+    folders = [folder_name(*parse_name(name)) for name in names]
+    assert len(set(folders)) == 2 and all(len(folder) <= 100 for folder in folders)
+    (tmp_path / folders[0]).mkdir()
+    (tmp_path / folders[0] / "model.safetensors").touch()
+    assert find(names[0]) == find(folders[0]) == tmp_path / folders[0]
+    with pytest.raises(UnknownModel, match="is not on this machine; `python -m bert_tf download"):
+        find(names[1])
+
+
+def test_a_name_of_a_hundred_characters_keeps_its_folder():
+    assert folder_name(f"owner/{51 * 'x'}", 40 * "a") == f"owner--{51 * 'x'}--{40 * 'a'}"
+
+
 def test_branches_with_a_slash_have_folders_of_their_own():
     names = {folder_name(REPO, revision) for revision in ("x/y", "x-y", "x/y/z", "x-y/z", None)}
     assert len(names) == 5 and not any("/" in name for name in names)

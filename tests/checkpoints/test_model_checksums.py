@@ -129,6 +129,30 @@ def test_a_save_that_is_killed_half_way_is_not_taken_for_damage(folder, tiny, mo
     read(folder)
 
 
+@pytest.mark.parametrize("has_task", [True, False])
+def test_a_delta_that_is_killed_half_way_is_not_taken_for_damage(tiny, tmp_path, monkeypatch, has_task):
+    from bert_tf.checkpoints import delta
+    from bert_tf.finetuning import task_folder
+    from bert_tf.finetuning.task_network import network_over
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import task_type
+
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    base = save(tmp_path / "base", tiny.config, tiny.tokenizer, tiny.model)
+    monkeypatch.setattr(task_folder if has_task else delta, "write_json", fail)
+    model = tiny.config, tiny.tokenizer, tiny.model
+    with pytest.raises(KeyboardInterrupt):
+        if has_task:
+            settings = TaskSettings("classify", ("no", "yes"))
+            network = network_over(tiny.model, task_type("classify"), settings)
+            task_folder.save_task(tmp_path / "delta", *model[:2], network, settings, delta_of=base)
+        else:
+            save_delta(tmp_path / "delta", *model, base, open_folder)
+    assert not (tmp_path / "delta" / "vocab.txt").exists() and not has_checksums(tmp_path / "delta")
+
+
 def test_damage_of_the_base_model_is_noticed_where_a_model_is_stored_over_it(tiny, tmp_path):
     base = save(tmp_path / "base", tiny.config, tiny.tokenizer, tiny.model)
     delta = save_delta(tmp_path / "delta", tiny.config, tiny.tokenizer, tiny.model, base, open_folder)

@@ -1,6 +1,7 @@
 """Fine-tuned models written for other programs."""
 
 import copy
+import errno
 import shutil
 from pathlib import Path
 
@@ -11,12 +12,14 @@ import bert_tf
 from bert_tf.checkpoints.model_checksums import write_model_checksums
 from bert_tf.cli import main
 from bert_tf.errors import DataError, TaskError
+from bert_tf.finetuning import saved_model
 from bert_tf.finetuning.export import export_task
 from bert_tf.finetuning.saved_model import _why_no_text, write_saved_model
 from bert_tf.finetuning.task_folder import save_task
 from bert_tf.finetuning.task_network import build_network, network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import task_type
+from tests.conftest import small_disk
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 TEXTS = ["The cat sat on the mat, and she ran.", "big", "a dog " * 20]
@@ -55,6 +58,14 @@ def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path, capsys):
     np.testing.assert_allclose(served["serving_default"](**batch)["probabilities"], expected[:1], atol=1e-5)
     messages = capsys.readouterr().out
     assert "ids only" not in messages and "Checked: largest difference" in messages
+
+
+def test_a_saved_model_that_finds_no_room_is_the_systems_error(pair_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(saved_model, "_why_no_text", lambda _: "ids alone take less time")
+    bert = bert_tf.load(pair_folder)
+    with small_disk(8000), pytest.raises(OSError) as error:
+        write_saved_model(tmp_path / "served", bert)
+    assert error.value.errno == errno.EFBIG and error.value.filename == str(tmp_path / "served")
 
 
 @pytest.mark.parametrize("member, kind", [("roberta", "ByteLevelTokenizer"), ("albert", "SentencePieceTokenizer")])

@@ -15,7 +15,7 @@ from bert_tf.inference.exported import formats
 from bert_tf.inference.exported.formats import FORMATS, check, write
 from bert_tf.tokenizers import read_tokenizer
 from tests.architectures.test_architectures import GOLDEN
-from tests.conftest import make_bert, randomise
+from tests.conftest import make_bert, randomise, small_disk
 
 FAMILY = ["roberta", "distilbert", "albert", "electra-discriminator", "modernbert", "deberta"]
 READERS = ["reader-left-to-right", "reader-two-one-way"]
@@ -68,6 +68,13 @@ def test_a_model_with_all_heads_of_bert(tiny, tmp_path, to):
     assert actual.passes and actual.difference < 1e-4, actual
     assert read_tokenizer(tmp_path / "out").vocab == tiny.tokenizer.vocab
     assert BertConfig.from_json(tmp_path / "out" / "config.json") == tiny.config
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_model_that_finds_no_room_is_the_systems_error(tiny, tmp_path, to):
+    with small_disk(8000), pytest.raises(OSError):
+        write(tiny, tmp_path / "out", to)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", [*FAMILY, *READERS])

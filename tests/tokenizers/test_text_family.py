@@ -18,6 +18,7 @@ from bert_tf.tokenizers import (
     VocabularyError,
     read_tokenizer,
 )
+from bert_tf.tokenizers.rust_backed import RustBackedTokenizer
 from tests.conftest import small_disk
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
@@ -347,6 +348,28 @@ def test_a_vocabulary_that_finds_no_room_leaves_the_one_before(member, tmp_path)
         tokenizer.save(tmp_path)
     assert error.value.filename.startswith(str(tmp_path)) and "/." not in error.value.filename
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_byte_pairs_that_find_no_room_leave_those_before(tmp_path, monkeypatch):
+    """There is room for tokenizer.json and not for vocab.json."""
+    tokenizer = read_tokenizer(FAMILY / "roberta")
+    tokenizer.save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(RustBackedTokenizer, "save", lambda *_: None)
+    with small_disk(10), pytest.raises(OSError) as error:
+        tokenizer.save(tmp_path)
+    assert error.value.filename == str(tmp_path / "vocab.json")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_byte_pairs_are_written_as_the_tokenizers_library_writes_them(tmp_path):
+    tokenizer = read_tokenizer(FAMILY / "roberta")
+    tokenizer.save(tmp_path / "ours")
+    (tmp_path / "theirs").mkdir()
+    written = tokenizer._rust.model.save(str(tmp_path / "theirs"))
+    assert sorted(Path(path).name for path in written) == ["merges.txt", "vocab.json"]
+    for path in map(Path, written):
+        assert (tmp_path / "ours" / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["xlm-roberta", "camembert"])

@@ -20,6 +20,7 @@ import weakref
 import numpy as np
 
 from bert_tf.checkpoints import models_dir
+from bert_tf.files import entries
 from bert_tf.startup import LOW_PRIORITY
 from bert_tf.training.run_folder import METRICS, RunError, find_runs, read_run
 from ui import ownership
@@ -287,11 +288,9 @@ def folders_started_here(home):
 
     The newest comes first.
     """
-    if not home.is_dir():
-        return []
     # Sorted by the end of the names, the date and the time. Old names have no year, so they count as older.
     return sorted(
-        (path for path in home.iterdir() if path.name.startswith(OWN_PREFIX)),
+        (path for path in entries(home) if path.name.startswith(OWN_PREFIX)),
         key=lambda path: path.name.split("-")[-3:],
         reverse=True,
     )

@@ -16,7 +16,7 @@ from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import heads_present, tensor_shapes
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig
 from bert_tf.errors import CheckpointError
-from bert_tf.files import atomic_write, read_json, write_json
+from bert_tf.files import atomic_write, read_json, system_errors, write_json
 from bert_tf.tokenizers import BaseTokenizer, read_tokenizer
 
 PREFIX = "bert_model.ckpt"
@@ -230,6 +230,7 @@ def write_google(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
 
     Raises:
         CheckpointError: the architecture has no such checkpoints, or they cannot hold this model.
+        OSError: a file cannot be written.
     """
     import tensorflow as tf
 
@@ -268,7 +269,9 @@ def write_google(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
         names.append(name)
         values.append(tf.convert_to_tensor(value.T if transposed else value, tf.float32))
     with atomic_write(folder / PREFIX) as temporary:
-        tf.raw_ops.SaveV2(prefix=str(temporary), tensor_names=names, shape_and_slices=[""] * len(names), tensors=values)
+        slices = [""] * len(names)
+        with system_errors(folder / PREFIX, tf.errors.OpError):
+            tf.raw_ops.SaveV2(prefix=str(temporary), tensor_names=names, shape_and_slices=slices, tensors=values)
         for path in folder.glob(f"{temporary.name}.*"):
             path.replace(folder / path.name.replace(temporary.name, PREFIX))
         temporary.touch()

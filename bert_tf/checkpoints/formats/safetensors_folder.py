@@ -4,7 +4,6 @@ The headers are read first, then the values of one tensor at a time. The file is
 at once, so that only the pages of one matrix are in memory, not the whole file beside the model.
 """
 
-import errno
 import math
 import os
 import re
@@ -22,10 +21,12 @@ from bert_tf.checkpoints.formats import compressed_tensors
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, dequantize_rows
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.errors import CheckpointError
-from bert_tf.files import atomic_write, read_json, write_json
+from bert_tf.files import atomic_write, read_json, system_errors, write_json
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+# The files that `write_tensors` and Transformers write, and those that a killed `write_tensors` leaves.
+_WRITTEN_FILES = re.compile(r"(\.\d+-)?model(-\d{5,}-of-\d{5,})?\.safetensors")
 _LFS_POINTER = b"version https://git-lfs"
 _FLOATS = ("F64", "F32", "F16", "BF16")
 # Values of the tensors that are read without opening the file again, which takes longer than reading them.
@@ -220,15 +221,11 @@ def write_tensors(
 
 def _write(path, final_path, tensors):
     """Write one file at `path`; an error names `final_path`."""
-    try:
+    with system_errors(final_path, SafetensorError):
         # Transformers refuses a file that does not name its framework.
         save_file(
             {name: np.ascontiguousarray(value) for name, value in tensors.items()}, path, metadata={"format": "pt"}
         )
-    except SafetensorError as error:
-        match = re.search(r"os error (\d+)", str(error))
-        number = int(match[1]) if match else errno.EIO
-        raise OSError(number, os.strerror(number) if match else str(error), os.fspath(final_path)) from error
 
 
 def _group_sizes(sizes, largest):
@@ -248,8 +245,8 @@ def _group_sizes(sizes, largest):
 
 def _remove_stale(folder, names):
     # Shards of an earlier save would be read too, so they are deleted; so are partly written files of a killed save.
-    for path in (*folder.glob("model*.safetensors"), *folder.glob(".*-model*.safetensors")):
-        if path.name not in names:
+    for path in list(folder.iterdir()):
+        if _WRITTEN_FILES.fullmatch(path.name) and path.name not in names:
             path.unlink(missing_ok=True)
     if len(names) == 1:
         (folder / INDEX_FILE).unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf.errors import CheckpointError
-from bert_tf.files import atomic_folder, refuse_full_folder, write_json
+from bert_tf.files import atomic_folder, refuse_full_folder, system_errors, write_json
 from bert_tf.model_outputs import INPUTS
 from bert_tf.tokenizers import pad_batch
 
@@ -62,6 +62,7 @@ def write(bert: Bert, target: Path, to: str, dtype: str = "float32") -> Path:
 
     Raises:
         CheckpointError: the format or dtype is unknown, the folder is not empty, or a package is missing.
+        OSError: a file cannot be written.
     """
     if to not in FORMATS:
         raise CheckpointError(f"There is no format {to!r}; choose from {', '.join(FORMATS)}.")
@@ -89,7 +90,8 @@ def _write_openvino(bert, folder, dtype):
     if dtype == "float32":
         # OpenVINO would round the inputs of products with matrices that the model stores in eight bits.
         graph.set_rt_info("0", ["runtime_options", "DYNAMIC_QUANTIZATION_GROUP_SIZE"])
-    ov.save_model(graph, folder / "model.xml", compress_to_fp16=False)
+    with system_errors(folder / "model.xml", RuntimeError):
+        ov.save_model(graph, folder / "model.xml", compress_to_fp16=False)
 
 
 def _write_onnx(bert, folder, dtype):
@@ -115,13 +117,15 @@ def _keras_model(bert, dtype):
 
 def _write_saved_model(bert, folder, dtype):
     import keras
+    import tensorflow as tf
 
     model = _keras_model(bert, dtype)
     shapes = {name: keras.InputSpec(shape=tensor.shape, dtype=tensor.dtype) for name, tensor in model.input.items()}
     # Not `model.export`: it also tracks the model, and so writes every variable twice (Keras 3.15).
     archive = keras.export.ExportArchive()
     archive.add_endpoint("serve", lambda inputs: model(inputs, training=False), [shapes])
-    archive.write_out(str(folder), verbose=False)
+    with system_errors(folder, tf.errors.OpError):
+        archive.write_out(str(folder), verbose=False)
 
 
 def _write_keras(bert, folder, dtype):
