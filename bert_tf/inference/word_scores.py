@@ -105,8 +105,8 @@ def score_words(bert: Bert, trace: Trace, words: str | Iterable[str]) -> tuple[W
     require_masks(trace)
     words = (words,) if isinstance(words, str) else tuple(words)
     for word in words:
-        pieces = bert.tokenizer.tokenize(word) if isinstance(word, str) and word.strip() else ()
-        if not len(pieces) or bert.tokenizer.unk_id in pieces.ids:
+        ids = bert.tokenizer.tokenize(word).ids if isinstance(word, str) and word.strip() else ()
+        if not len(ids) or bert.tokenizer.unk_id in ids:
             raise InputError(f"{word!r:.60} cannot be scored: it is not made of pieces of this model's vocabulary.")
     return tuple(_score(bert, trace, positions, word) for positions in _masked_words(trace) for word in words)
 

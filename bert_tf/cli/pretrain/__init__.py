@@ -109,8 +109,7 @@ def _run(args, strategy):
             generator,
             fixed_model,
             args.freeze_layers,
-            *batch["token_ids"].shape,
-            batch["mask_labels"].shape[1],
+            (*batch["token_ids"].shape, batch["mask_labels"].shape[1]),
         ),
     )
     state = trainer.restore()

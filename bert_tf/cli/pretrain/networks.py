@@ -179,7 +179,11 @@ def training_objective(args: argparse.Namespace) -> Any:
 
 
 def update_flops(
-    model: BertModel, generator: BertModel | None, fixed_model: BertModel | None, frozen: int, *shape: int
+    model: BertModel,
+    generator: BertModel | None,
+    fixed_model: BertModel | None,
+    frozen: int,
+    shape: tuple[int, int, int],
 ) -> float:
     """The FLOPs of one update.
 
@@ -188,13 +192,13 @@ def update_flops(
         generator: `BertModel`. The generator that is trained with it; or None.
         fixed_model: `BertModel`. Counts with a forward pass; or None.
         frozen: int. The number of the lowest layers of `model` that are frozen, as in `training.weights.freeze`.
-        *shape: ints (B, T, P). The numbers of sequences, tokens and masked positions.
+        shape: tuple of int (B, T, P). The numbers of sequences, tokens and masked positions.
 
     Returns: float.
     """
     from bert_tf.flops import forward_flops, training_flops
 
-    flops = training_flops(model.bert_config, model.bert_heads, *shape, frozen=frozen)
+    flops = training_flops(model.bert_config, model.bert_heads, *shape, frozen)
     if generator:
         flops += training_flops(generator.bert_config, generator.bert_heads, *shape)
     if fixed_model:
