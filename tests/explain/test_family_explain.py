@@ -304,6 +304,8 @@ def test_both_ways_of_writing_a_mask_are_understood(berts):
     own, common = (berts["roberta"].trace(f"the {mask} of work") for mask in ("<mask>", "[MASK]"))
     assert own.tokens == common.tokens and own.masks == common.masks and len(own.masks) == 1
     assert own.offsets[own.masks[0]] == (4, 10)
+    rows = [TextRow(1, f"the {mask} of work") for mask in ("<mask>", "[MASK]")]
+    assert [len(one.masks) for one in score_rows(berts["roberta"], rows, ("masks",), "last")] == [1, 1]
 
 
 def test_a_guess_is_put_into_the_text_as_it_would_be_read(berts):

@@ -174,15 +174,22 @@ def read_rows(
     return TextRows(tuple(rows), tuple(sorted(problems)), left_out, columns, first, second, unit)
 
 
-def hidden_words(row: TextRow, encoding: Encoding, how: str = "random", other: Encoding | None = None) -> tuple:
+def hidden_words(
+    row: TextRow,
+    encoding: Encoding,
+    how: str = "random",
+    other: Encoding | None = None,
+    mask_tokens: Iterable[str] = (),
+) -> tuple:
     """The words of a row to hide.
 
     Args:
         row: `TextRow`.
         encoding: `Encoding`. The tokens of the row's texts.
         how: str. "given": the words that the row names. "random": in a row that names no word, one of its words,
-            the same in every call. "last": in such a row its last word. A typed "[MASK]" counts as a hidden word.
+            the same in every call. "last": in such a row its last word. A typed mask token counts as a hidden word.
         other: `Encoding` or None. The tokens that another model reads: only a word that both have is chosen.
+        mask_tokens: iterable of str. The mask tokens of the models, such as "<mask>", besides "[MASK]".
     Returns:
         tuple of values for the argument `mask` of `Bert.trace`. Words are identified by their position in the text,
         which is the same for every tokenizer.
@@ -190,7 +197,7 @@ def hidden_words(row: TextRow, encoding: Encoding, how: str = "random", other: E
         InputError: an unknown value of `how`.
     """
     check_hide(how)
-    typed = "[MASK]" in row.text_a or "[MASK]" in (row.text_b or "")
+    typed = any(token in text for token in ("[MASK]", *mask_tokens) for text in (row.text_a, row.text_b or ""))
     if row.mask or typed or how == "given":
         return row.mask
     words = [word for word in words_of(encoding, row.text_a, row.text_b) if _is_written_in_letters(word.text)]

@@ -141,6 +141,9 @@ def test_what_a_row_hides_itself_is_left_as_it_is(tiny_bert):
     typed, named = TextRow(1, "the [MASK] sat"), TextRow(2, "the cat", None, ("cat",))
     for row, wanted in ((typed, ()), (named, ("cat",))):
         assert hidden_words(row, tiny_bert.tokenizer.encode(row.text_a), "last") == wanted
+    for row in (TextRow(1, "the <mask> sat"), TextRow(1, "the cat", "it <mask>")):
+        encoding = tiny_bert.tokenizer.encode(row.text_a, row.text_b)
+        assert hidden_words(row, encoding, "last") != () == hidden_words(row, encoding, "last", mask_tokens=("<mask>",))
     with pytest.raises(InputError, match="given, random, last"):
         hidden_words(named, tiny_bert.tokenizer.encode("a"), "every")
 
