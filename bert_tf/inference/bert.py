@@ -326,6 +326,7 @@ class Bert:
         level: str = "token",
         attentions: bool = True,
         hidden_states: bool = True,
+        max_length: int | None = None,
     ) -> Trace:
         """Run one forward pass and return its values.
 
@@ -339,6 +340,8 @@ class Bert:
                 a whole word.
             attentions: bool. Whether to compute and keep the attention maps.
             hidden_states: bool. Whether to compute and keep the hidden states.
+            max_length: int or None. The number of tokens to which the input is cut, at most that of the model; None
+                for that of the model (`Bert.max_length`).
 
         Returns:
             `Trace`.
@@ -348,7 +351,8 @@ class Bert:
             TextError: a text is not valid text.
         """
         start = time.perf_counter()
-        prepared = prepare_input(self.tokenizer, self.max_length, text_a, text_b, mask, level)
+        length = self.max_length if max_length is None else min(self.max_length, max_length)
+        prepared = prepare_input(self.tokenizer, length, text_a, text_b, mask, level)
         results = self._run(prepared.token_ids, prepared.segment_ids, prepared.masks, attentions, hidden_states)
         seconds = time.perf_counter() - start
         return Trace.from_results(prepared, results, self.tokenizer, self.name, self.heads, seconds)

@@ -30,6 +30,8 @@ from bert_tf.layers.hook_points import HOOK_POINTS, POINTS
 from bert_tf.runtime.model_steps import ModelSteps
 
 if TYPE_CHECKING:
+    import keras
+
     from bert_tf.config import BertConfig
     from bert_tf.explain.attribution.target import Target
     from bert_tf.inference.bert import Bert
@@ -410,22 +412,21 @@ class HookedModel(ModelSteps):
 
     def _layer(self, part, weights, x, bias, points=("resid_post",), hooks=None):
         """Values inside an encoder layer: the structure of the Keras layer `part` with the weights `weights`."""
-        state = [variable.value for variable in part.non_trainable_variables]
-        (_, values), _ = part.stateless_call(weights, state, x, bias, outputs=points, hooks=hooks)
+        (_, values), _ = part.stateless_call(*call_weights(part, weights), x, bias, outputs=points, hooks=hooks)
         return {name: tf.cast(value, tf.float32) for name, value in values.items()}
 
     def of_layer(self, name: Hashable, step: Callable, signature: tuple, index: int) -> Callable:
-        """A compiled step (see `compiled`) that gets the weights of layer `index` as its last arguments.
+        """A compiled step (see `compiled`) that gets the weights of layer `index` as its last arguments, frozen or not.
 
-        The first argument of the step is a Keras layer of the same structure.
+        The first argument of the step is a Keras layer of the same structure; `call_weights` sorts the weights for it.
         """
         part = self.layers[f"layer_{index}"]
-        weights = [tf.convert_to_tensor(variable.value) for variable in part.trainable_variables]
+        weights = [tf.convert_to_tensor(variable.value) for variable in part.weights]
         specs = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in weights)
         signature = (*signature, *specs)
         kind = (self._configuration, type(part), part.dtype_policy.name, part.structure)
-        shared = None if part.non_trainable_weights else (kind, name, signature)
-        function = self.compiled((name, part.structure), partial(step, part), signature, shared)
+        # The shapes tell a layer with LoRA from one without.
+        function = self.compiled((name, part.structure, specs), partial(step, part), signature, (kind, name, signature))
         return lambda *arguments: function(*arguments, *weights)
 
     def _token_vectors(self, token_ids):
@@ -498,6 +499,21 @@ class HookedModel(ModelSteps):
 def _run_beside_engine(function, *arguments):
     with engine_unused():
         return function(*arguments)
+
+
+def call_weights(part: keras.Layer, weights: Sequence[tf.Tensor]) -> tuple[list, list]:
+    """The first two arguments of `stateless_call` of a layer, from the values of its `weights` in their order.
+
+    Returns:
+        (the values of the trainable variables, those of the others).
+    """
+    values = {id(variable): weight for variable, weight in zip(part.weights, weights)}
+    # The state of a dropout layer is a variable, but no weight.
+    trainable, others = (
+        [values[id(variable)] if id(variable) in values else variable.value for variable in variables]
+        for variables in (part.trainable_variables, part.non_trainable_variables)
+    )
+    return trainable, others
 
 
 def frozen_norm(x: tf.Tensor, gamma: Any, beta: Any, epsilon: float) -> tf.Tensor:

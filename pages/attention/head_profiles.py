@@ -132,10 +132,12 @@ def _of_file(shared):
     rows, notes = _read(name, data, limits)
     for note in notes:
         st.caption(note)
-    measure = _measure((*MEASURES, *(["syntax"] if any(row.parsed is not None for row in rows) else [])))
+    trees = any(row.parsed is not None and row.parsed.has_dependencies for row in rows)
+    measure = _measure((*MEASURES, *(["syntax"] if trees else [])))
     bounds = {"most_rows": limits.max_rows, "max_characters": limits.max_row_characters}
     call = Call.of(head_profiles, tokens_per_text=_FILE_ROWS)
-    snippets.give(shared, call, measure, file=name, sample=file_input.is_sample(name, data), bounds=bounds)
+    sample = file_input.is_sample(name, data)
+    snippets.give(shared, call, measure, file=name, sample=sample, bounds=bounds, trees=trees)
     return jobs.result(
         call.name,
         (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), name, call),

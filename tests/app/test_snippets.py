@@ -255,6 +255,7 @@ TREE = "".join(
         ("theirs.csv", TEXTS, {}),
         ("theirs.conllu", TREE, {"head_profiles.measure": "syntax"}),
         ("theirs.conllu", TREE, {}),
+        ("tags.conllu", b"1\tThe\t_\tDET\t_\t_\t_\t_\t_\t_\n", {"head_profiles.measure": "syntax"}),
     ],
 )
 def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch, name, data, link):

@@ -140,6 +140,15 @@ def test_heads_that_follow_syntax(printed, say, tiny_bert, tmp_path):
     assert [line.split()[0] for line in say("heads", "--input", file).splitlines()[-2:]] == list(expected.relations)
 
 
+@pytest.mark.parametrize("head", ["_", "0"])
+def test_a_file_with_tags_and_no_trees_has_the_profile_alone(printed, tiny_bert, tmp_path, head):
+    file = tmp_path / "tags.conllu"
+    file.write_text("".join(f"{n}\t{word}\t_\tX\t_\t_\t{head}\t_\t_\t_\n" for n, word in ((1, "the"), (2, "cat"))))
+    record = printed("heads", "--input", file)
+    close(record, explain.profile_heads(tiny_bert, ["the cat"]))
+    assert record["syntax"] is None
+
+
 @pytest.mark.parametrize("name", ["attention-divergence", "changed"])
 def test_heads_that_fine_tuning_moved(printed, say, tiny_bert, tmp_path, name):
     before = make_bert(seed=4, name="before")

@@ -17,6 +17,7 @@ from bert_tf.explain import (
     every_layer,
     factorise,
     feed_forward_activations,
+    fine_tuning_divergence,
     gradient_x_input,
     hotflip,
     integrated_gradients,
@@ -300,10 +301,27 @@ def test_what_a_model_cannot_do_is_said(berts):
     assert berts["albert"].predict("the work", "the license").sop.swapped <= 1
 
 
+def test_a_text_that_is_cut_inside_a_character_is_compared_with_the_base_model(berts):
+    bert, text = berts["roberta"], "the work \N{GRINNING FACE} of the license"
+    whole = bert.trace(text)
+    split = [at for at, span in enumerate(whole.offsets) if span and span == whole.offsets[at - 1]]
+    trace = bert.trace(text, max_length=split[0] + 1)
+    assert trace.length == split[0] + 1 and bert.trace(*trace.read_texts()).tokens != trace.tokens
+    assert (
+        trace.tokens[:-1] == whole.tokens[: trace.length - 1]
+        and whole.tokens == bert.trace(text, max_length=999).tokens
+    )
+    np.testing.assert_allclose(
+        fine_tuning_divergence(bert, trace, str(GOLDEN_FOLDERS / "roberta")).divergences, 0, atol=1e-9
+    )
+
+
 def test_both_ways_of_writing_a_mask_are_understood(berts):
     own, common = (berts["roberta"].trace(f"the {mask} of work") for mask in ("<mask>", "[MASK]"))
     assert own.tokens == common.tokens and own.masks == common.masks and len(own.masks) == 1
     assert own.offsets[own.masks[0]] == (4, 10)
+    rows = [TextRow(1, f"the {mask} of work") for mask in ("<mask>", "[MASK]")]
+    assert [len(one.masks) for one in score_rows(berts["roberta"], rows, ("masks",), "last")] == [1, 1]
 
 
 def test_a_guess_is_put_into_the_text_as_it_would_be_read(berts):

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError, MaskPositionError, NothingToPredict
+from bert_tf.explain.attribution.backward_rules import LRPRules
+from bert_tf.explain.attribution.rule_propagation import RulePropagation
 from bert_tf.explain.attribution.target import Target, mask_target, next_sentence_target
 from bert_tf.inference.hooked_model import HookedModel
 from bert_tf.layers.hook_points import blocked
+from bert_tf.training.lora import add_lora
+from bert_tf.training.weights import freeze
 from tests.conftest import make_bert
 
 
@@ -56,6 +60,31 @@ def test_models_of_one_configuration_share_the_steps_of_a_layer_and_nothing_else
     assert weights() is None
     again = models[0].hooked().states(trace.token_ids[None], trace.segments[None])
     np.testing.assert_allclose(again, states, atol=1e-6)
+
+
+@pytest.mark.parametrize("frozen", ["all", "two", "lora"])
+def test_the_weights_of_a_frozen_layer_are_its_own(frozen):
+    bert = make_bert(layers=3, hidden=24, heads=2)
+    trace = bert.trace(*TEXTS)
+    inputs = trace.token_ids[None], trace.segments[None]
+    if frozen == "all":
+        bert.model.trainable = False
+    elif frozen == "two":
+        freeze(bert.model, 2)
+    else:
+        add_lora(bert.model, 2, frozen_layers=1)
+    hooked = bert.hooked()
+    states = hooked.states(*inputs)
+    np.testing.assert_allclose([state[0] for state in states], trace.hidden_states, atol=2e-5)
+    vectors, target = hooked.token_vectors(inputs[0]).numpy(), Target(trace.masks[0], 20, "cat")
+    actual = _gradients(hooked, vectors, inputs[1], target)
+    expected = _gradients(make_bert(layers=3, hidden=24, heads=2).hooked(), vectors, inputs[1], target)
+    for mine, other in zip(actual, expected):
+        np.testing.assert_allclose(mine, other, rtol=1e-3, atol=1e-4)
+
+
+def _gradients(hooked, *inputs):
+    return [*hooked.gradient(*inputs), *RulePropagation(hooked, LRPRules()).gradients(*inputs)]
 
 
 def test_threads_get_what_one_thread_gets(tiny_bert, trace):

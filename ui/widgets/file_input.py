@@ -165,7 +165,7 @@ def _read(page, name, data, chosen):
     limits, kind = state.limits(), file_kind(name)
     first = second = None
     bounds = {"most_rows": limits.max_rows, "max_characters": limits.max_row_characters}
-    if kind in ("jsonl", "table"):
+    if kind in ("jsonl", "table", "tsv"):
         first, second = _columns(
             page, cached(f"{page}_columns", (name, data), lambda: _read_all_columns(data, kind, bounds))
         )

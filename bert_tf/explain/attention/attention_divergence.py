@@ -102,8 +102,11 @@ def fine_tuning_divergence(bert: Bert, trace: Trace, before: str | None = None) 
     if name is None:
         raise InputError(f"{bert.name} does not name the model it was fine-tuned from: use --before M.")
     base = load(name, precision=bert.runtime.precision)
-    # A classifier may read fewer tokens than its base model.
-    return attention_divergence(base.trace(*trace.read_texts(), trace.masks), trace)
+    # A classifier may read fewer tokens than its base model. The texts stay whole and are cut at the same length: the
+    # part of a text that was read can have other tokens where it ends inside a word.
+    length = trace.length if trace.truncated else None
+    same = base.trace(trace.text_a, trace.text_b, trace.masks, hidden_states=False, max_length=length)
+    return attention_divergence(same, trace)
 
 
 ANALYSIS = Analysis(

@@ -45,7 +45,7 @@ def attention_flow(
         positions: iterable of K ints. The tokens that the flow starts from; None for all tokens.
         residual: float. Share that passes around the attention, 0 to 1; 0.5 in the paper.
         most_tokens: int. Longer inputs are refused, because the work grows with the third power of T.
-        progress: callable(done, total) or None. Counts the start tokens; returning False cancels.
+        progress: callable(done, total) or None. Counts the K x T maximum flows; returning False cancels.
     Returns:
         float64 [K, T] between 0 and 1; row: token after the layer, column: input token.
     Raises:
@@ -63,24 +63,33 @@ def attention_flow(
     if not all(0 <= position < tokens for position in starts):
         raise InputError(f"The positions must be 0 to {tokens - 1}, not {starts!r:.60}.")
     depth = range(len(maps))[layer] + 1
-    means, rows = maps[:depth].mean(axis=1, dtype=np.float64), []
-    for done, position in enumerate(starts, 1):
-        rows.append(flow(means, position, residual))
-        report(progress, done, len(starts))
+    means = maps[:depth].mean(axis=1, dtype=np.float64)
+
+    def report_of(row: int) -> Callable[[int, int], None]:
+        return lambda done, _: report(progress, row * tokens + done, len(starts) * tokens)
+
+    rows = [flow(means, position, residual, report_of(row)) for row, position in enumerate(starts)]
     return np.asarray(rows).reshape(len(starts), tokens)
 
 
-def flow(maps: np.ndarray, position: int, residual: float = 0.5) -> np.ndarray:
+def flow(
+    maps: np.ndarray,
+    position: int,
+    residual: float = 0.5,
+    progress: Callable[[int, int], Any] | None = None,
+) -> np.ndarray:
     """The maximum flow from the token at `position` after the last layer to each input token.
 
     Args:
         maps: float [L, T, T]. One attention map a layer.
         position: int. From 0.
         residual: float. As in `attention_flow`.
+        progress: callable(done, total) or None. Counts the T input tokens; returning False cancels.
     Returns:
         float64 [T].
     Raises:
         InputError: `residual` is out of range.
+        Cancelled: `progress` returned False.
     """
     from scipy.sparse.csgraph import maximum_flow
 
@@ -88,7 +97,11 @@ def flow(maps: np.ndarray, position: int, residual: float = 0.5) -> np.ndarray:
     layers, tokens = maps.shape[:2]
     network = _network(maps, residual)
     source = layers * tokens + position
-    return np.array([maximum_flow(network, source, drain).flow_value for drain in range(tokens)]) / _UNIT
+    flows = np.zeros(tokens)
+    for drain in range(tokens):
+        flows[drain] = maximum_flow(network, source, drain).flow_value / _UNIT
+        report(progress, drain + 1, tokens)
+    return flows
 
 
 def _network(maps: np.ndarray, residual: float) -> csr_array:

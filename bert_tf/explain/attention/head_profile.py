@@ -15,7 +15,7 @@ import numpy as np
 from bert_tf.analysis import Analysis, Option
 from bert_tf.errors import InputError, TextError, refuse_one_alone, report
 from bert_tf.explain.attention.head_summary import HeadSummary, attention_maps, summarise_heads
-from bert_tf.explain.attention.syntax import SyntaxAgreement, syntax_agreement
+from bert_tf.explain.attention.syntax import SyntaxAgreement, SyntaxTotal
 from bert_tf.results import Result
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class HeadProfile(
         num_texts: int. The number of texts.
         num_tokens: int. The number of tokens of these texts.
         num_skipped: int. The number of texts that cannot be read, such as empty ones.
-        syntax: SyntaxAgreement or None. Over the sentences that have dependency trees; None without trees.
+        syntax: SyntaxAgreement or None. Over the sentences that have dependency trees; None if no sentence that
+            fits the model has one.
 
     Example:
         >>> profile = profile_heads(bert_tf.load(), ["The cat sat on the mat.", "Dogs bark."])
@@ -113,10 +114,7 @@ def profile_heads(
     pairs = [(text, None) if isinstance(text, str) else text for text in texts]
     total = _Total(tokens_per_text)
     for done, (text_a, text_b) in enumerate(pairs, 1):
-        try:
-            total.add(bert.trace(text_a, text_b, hidden_states=False))
-        except (InputError, TextError):
-            total.skipped += 1
+        total.read(bert, text_a, text_b)
         report(progress, done, len(pairs))
     return total.profile()
 
@@ -151,6 +149,16 @@ class _Total:
         self.measures: np.ndarray | None = None
         self.distances: np.ndarray | float = 0.0
         self.texts = self.tokens = self.rows = self.skipped = 0
+
+    def read(self, bert: Bert, text_a: str, text_b: str | None) -> Trace | None:
+        """The trace of an input, which is added; None if it cannot be read."""
+        try:
+            trace = bert.trace(text_a, text_b, hidden_states=False)
+        except (InputError, TextError):
+            self.skipped += 1
+            return None
+        self.add(trace)
+        return trace
 
     def add(self, trace: Trace, progress: Callable[[int, int], Any] | None = None) -> None:
         summary = summarise_heads(trace)
@@ -196,7 +204,7 @@ def head_profiles(
         trace: Trace or None. A trace with attention maps; None if `rows` is set.
         rows: sequence of TextRow or None. Used if `trace` is None.
         tokens_per_text: int. As in `profile_heads`.
-        progress: callable(done, total) or None. Returning False cancels.
+        progress: callable(done, total) or None. As in `profile_trace`, or counts rows; returning False cancels.
     Returns:
         `HeadProfile`.
     Raises:
@@ -206,15 +214,13 @@ def head_profiles(
     if trace is not None:
         return profile_trace(trace, tokens_per_text, progress)
     rows = rows or ()
-    parsed = [row.parsed for row in rows if row.parsed is not None]
-    steps = len(rows) + len(parsed)
-
-    def report_from(first: int) -> Callable[[int, int], Any] | None:
-        return progress and (lambda done, _: progress(first + done, steps))
-
-    texts = [(row.text_a, row.text_b) for row in rows]
-    profile = profile_heads(bert, texts, tokens_per_text, report_from(0))
-    return replace(profile, syntax=syntax_agreement(bert, parsed, report_from(len(rows)))) if parsed else profile
+    total, syntax = _Total(tokens_per_text), SyntaxTotal()
+    for done, row in enumerate(rows, 1):
+        read = total.read(bert, row.text_a, row.text_b)
+        if row.parsed is not None:
+            syntax.add(row.parsed, read)
+        report(progress, done, len(rows))
+    return replace(total.profile(), syntax=syntax.agreement())
 
 
 def best_relations(syntax: SyntaxAgreement, least: int = 20) -> np.ndarray:

@@ -85,8 +85,8 @@ def layer_attention(
         method: str. "raw" and "effective" are means over the heads (`effective_attention`); "norm-weighted" is the
             norm of the summed output of all heads (`norm_weighted_attention`); "rollout" and "flow" combine all
             layers up to each one (`attention_rollout`, `attention_flow`).
-        progress: callable(done, total) or None. Called by "flow", counts the tokens of all layers; returning False
-            cancels.
+        progress: callable(done, total) or None. Called by "flow", counts the pairs of tokens of all layers; returning
+            False cancels.
     Returns:
         `LayerAttention`.
     Raises:

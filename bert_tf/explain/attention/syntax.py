@@ -55,6 +55,11 @@ class ParsedSentence:
         """The words, separated by spaces."""
         return " ".join(self.words)
 
+    @property
+    def has_dependencies(self) -> bool:
+        """Whether any word depends on another: the sentences of a file without trees have none."""
+        return any(self.heads)
+
     def word_at(self, character: int) -> int | None:
         """The number, from 0, of the word that contains a character of `text`; None for the space between words."""
         start = 0
@@ -172,25 +177,52 @@ def syntax_agreement(
         Cancelled: `progress` returned False.
     """
     sentences = tuple(sentences)
-    hits: _Hits = defaultdict(list)
-    distances: dict[str, Counter[int]] = defaultdict(Counter)
-    skipped = 0
+    total = SyntaxTotal()
     for done, sentence in enumerate(sentences, 1):
         try:
             trace = bert.trace(sentence.text, hidden_states=False)
         except ValueError:
             trace = None
-        if trace is None or any(trace.truncated):
-            skipped += 1
-        else:
-            _count(trace, sentence, hits, distances)
+        total.add(sentence, trace)
         report(progress, done, len(sentences))
-    if not hits:
+    agreement = total.agreement()
+    if agreement is None:
         raise InputError("No sentence that fits this model has a dependency.")
-    by_size = sorted(hits, key=lambda name: (-len(hits[name]), name))
-    relations = {name: _agreement(hits[name], distances[name]) for name in by_size}
-    all_hits = [hit for name in by_size for hit in hits[name]]
-    return SyntaxAgreement(_agreement(all_hits, sum(distances.values(), Counter())), relations, len(sentences), skipped)
+    return agreement
+
+
+class SyntaxTotal:
+    """Counts, one sentence after another, how often attention heads find the syntactic heads of dependents."""
+
+    def __init__(self) -> None:
+        self._hits: _Hits = defaultdict(list)
+        self._distances: dict[str, Counter[int]] = defaultdict(Counter)
+        self._sentences = self._skipped = 0
+
+    def add(self, sentence: ParsedSentence, trace: Trace | None) -> None:
+        """Count a sentence.
+
+        Args:
+            sentence: ParsedSentence.
+            trace: Trace or None. The trace with attention maps of a text A, the words of the sentence separated by
+                spaces; None if the model cannot read it.
+        """
+        self._sentences += 1
+        if trace is None or any(trace.truncated):
+            self._skipped += 1
+        else:
+            _count(trace, sentence, self._hits, self._distances)
+
+    def agreement(self) -> SyntaxAgreement | None:
+        """The agreement over all sentences so far; None if no sentence that fits the model has a dependency."""
+        hits, distances = self._hits, self._distances
+        if not hits:
+            return None
+        by_size = sorted(hits, key=lambda name: (-len(hits[name]), name))
+        relations = {name: _agreement(hits[name], distances[name]) for name in by_size}
+        all_hits = [hit for name in by_size for hit in hits[name]]
+        overall = _agreement(all_hits, sum(distances.values(), Counter()))
+        return SyntaxAgreement(overall, relations, self._sentences, self._skipped)
 
 
 def _sentence(rows: Sequence[ConlluWord]) -> ParsedSentence:
@@ -207,7 +239,7 @@ def _sentence(rows: Sequence[ConlluWord]) -> ParsedSentence:
 
 
 def _positions(trace: Trace, words: Iterable[str]) -> list[list[int]]:
-    """The token positions of each word of a text that consists of these words, separated by spaces."""
+    """The token positions of each word of a text A that consists of these words, separated by spaces."""
     groups, start = [], 0
     for word in words:
         end = start + len(word)
@@ -215,7 +247,7 @@ def _positions(trace: Trace, words: Iterable[str]) -> list[list[int]]:
             [
                 position
                 for position, (source, span) in enumerate(zip(trace.sources, trace.offsets))
-                if source is not None and start <= span[0] and span[1] <= end
+                if source == "a" and start <= span[0] and span[1] <= end
             ]
         )
         start = end + 1

@@ -33,7 +33,11 @@ def word_attention(trace: Trace, groups: Sequence[Iterable[int]]) -> np.ndarray:
     for word, positions in enumerate(groups):
         member[word, list(positions)] = 1
     averaged = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
-    return averaged @ maps @ member.T
+    words = np.empty((*maps.shape[:2], len(groups), len(groups)), np.float32)
+    # A layer at a time: all maps of a long text together take gigabytes in float32.
+    for merged, layer in zip(words, maps):
+        merged[:] = averaged @ layer @ member.T
+    return words
 
 
 def word_trace(trace: Trace) -> Trace:

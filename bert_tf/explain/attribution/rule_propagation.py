@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from bert_tf.errors import report
+from bert_tf.inference.hooked_model import call_weights
 from bert_tf.layers.hook_points import POINTS
 
 if TYPE_CHECKING:
@@ -158,8 +159,7 @@ class RulePropagation:
         return self._back(tape, x, total, biases, gradient)
 
     def _layer(self, part, x, *weights):
-        state = [variable.value for variable in part.non_trainable_variables]
-        y, _ = part.stateless_call(weights, state, x, tf.zeros((1, 1, 1, 1)), hooks=self._hooks(part))
+        y, _ = part.stateless_call(*call_weights(part, weights), x, tf.zeros((1, 1, 1, 1)), hooks=self._hooks(part))
         return y
 
     def _hooks(self, part):
@@ -191,8 +191,7 @@ class RulePropagation:
 
     def _layer_back(self, part, x, gradient, *weights):
         paths = {variable.path for variable in self._biases(part)}
-        weights_of_variables = zip(part.trainable_variables, weights)
-        biases = [weight for variable, weight in weights_of_variables if variable.path in paths]
+        biases = [weight for variable, weight in zip(part.weights, weights) if variable.path in paths]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([x, *biases])
             y = self._layer(part, x, *weights)
@@ -207,7 +206,7 @@ class RulePropagation:
     def _biases(self, part):
         if not self._rules.with_biases:
             return []
-        return [variable for variable in part.trainable_variables if variable.name in ("bias", "beta")]
+        return [variable for variable in part.weights if variable.name in ("bias", "beta")]
 
     def _compiled(self, name, step, signature):
         return self._hooked.compiled((self._rules.name, name), step, signature)

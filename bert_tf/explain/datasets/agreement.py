@@ -189,7 +189,8 @@ def _row(bert_a, bert_b, row, hide, top_k):
     try:
         both_fill = "mlm" in bert_a.heads & bert_b.heads
         encodings = [bert.tokenizer.encode(row.text_a, row.text_b, bert.config.max_tokens) for bert in (bert_a, bert_b)]
-        mask = hidden_words(row, encodings[0], hide, encodings[1]) if both_fill else ()
+        typed = (bert_a.tokenizer.mask_token, bert_b.tokenizer.mask_token)
+        mask = hidden_words(row, encodings[0], hide, encodings[1], typed) if both_fill else ()
         traces = [
             bert.trace(row.text_a, row.text_b, mask=mask, level="word", attentions=False, hidden_states=False)
             for bert in (bert_a, bert_b)

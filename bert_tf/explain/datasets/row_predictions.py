@@ -354,7 +354,7 @@ def _prepared(bert, row, available, hide):
     try:
         ready = prepare_input(bert.tokenizer, bert.max_length, row.text_a, text_b)
         if "masks" in available:
-            mask = hidden_words(row, ready.encoding, hide)
+            mask = hidden_words(row, ready.encoding, hide, mask_tokens=(bert.tokenizer.mask_token,))
             ready = prepare_input(bert.tokenizer, bert.max_length, row.text_a, row.text_b, mask)
     except ValueError as error:
         return RowResult(row, problem=str(error)), None

@@ -1,4 +1,4 @@
-"""The rows of a small file of texts (plain text, JSON lines, a table or CoNLL-U) and the words of them to hide."""
+"""The rows of a small file of texts (plain text, JSON lines, CSV, TSV or CoNLL-U) and the words of them to hide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
 from bert_tf.finetuning.data.sentence_examples import LABEL_COLUMNS, label_text, usual_column
-from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of, repeated_name
+from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of, repeated_name, tsv_fields
 from bert_tf.inference.words import Word, words_of
 from bert_tf.resources.remote import original_path
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bert_tf.tokenizers import Encoding
 
 
-KINDS = ("text", "jsonl", "table", "conllu")
+KINDS = ("text", "jsonl", "table", "tsv", "conllu")
 HIDE = ("given", "random", "last")
 #: The option of analyses for the words of each row that are hidden.
 HIDE_OPTION = Option(
@@ -42,7 +42,8 @@ _SECOND = ("text_b", "text2", "sentence2", "sentence_b", "hypothesis", "answer_t
 _MAX_COLUMNS = 1000
 _KINDS = {
     **dict.fromkeys(("jsonl", "ndjson", "json"), "jsonl"),
-    **dict.fromkeys(("csv", "tsv", "tab"), "table"),
+    "csv": "table",
+    **dict.fromkeys(("tsv", "tab"), "tsv"),
     "conllu": "conllu",
 }
 
@@ -100,8 +101,8 @@ class TextRows:
 
 
 def file_kind(name: str) -> str:
-    """The kind of a file, from its name: "jsonl" (.jsonl, .ndjson, .json), "table" (.csv, .tsv, .tab), "conllu" or
-    "text"."""
+    """The kind of a file, from its name: "jsonl" (.jsonl, .ndjson, .json), "table" (.csv), "tsv" (.tsv, .tab),
+    "conllu" or "text"."""
     return _KINDS.get(name.lower().rpartition(".")[2], "text")
 
 
@@ -118,8 +119,9 @@ def read_rows(
     Args:
         data: bytes in UTF-8, or str.
         kind: str. "text": one text a line, a tab before the second text of a pair. "jsonl": one object a line.
-            "table": CSV or TSV with a header line. "conllu": sentences with dependency trees; their words are joined
-            with spaces.
+            "table": CSV with a header line, whose commas, semicolons or tabs are the delimiter. "tsv": the same with
+            tabs alone and no quoting, as training reads it. "conllu": sentences with dependency trees; their words are
+            joined with spaces.
         first, second: str or None. Column or key of text A and of text B; None looks for a usual one ("text_a",
             "sentence", "text_b", "sentence2", ...); second="" reads single texts.
         most_rows: int. The maximum number of rows.
@@ -143,13 +145,19 @@ def read_rows(
         data = _decoded(data, "The file")
     parsed = _trees(data) if kind == "conllu" else {}
     trees = [(number, {"text": sentence.text}) for number, sentence in parsed.items()]
-    readers = {"text": _lines, "jsonl": _objects, "table": _table, "conllu": lambda _: (trees, [])}
+    readers = {
+        "text": _lines,
+        "jsonl": _objects,
+        "table": lambda data: _table(_csv_rows(data)),
+        "tsv": lambda data: _table(_tsv_rows(data)),
+        "conllu": lambda _: (trees, []),
+    }
     records, problems = readers[kind](data)
     columns = tuple(dict.fromkeys(key for _, record in records for key in record))
     _check_columns(columns)
     first, second = _columns(columns, first, second)
     rows: list[TextRow] = []
-    left_out, unit = 0, {"table": "record", "conllu": "sentence"}.get(kind, "line")
+    left_out, unit = 0, {"table": "record", "tsv": "record", "conllu": "sentence"}.get(kind, "line")
     for number, record in records:
         row = _row(number, record, first, second, max_characters)
         if isinstance(row, str):
@@ -166,15 +174,22 @@ def read_rows(
     return TextRows(tuple(rows), tuple(sorted(problems)), left_out, columns, first, second, unit)
 
 
-def hidden_words(row: TextRow, encoding: Encoding, how: str = "random", other: Encoding | None = None) -> tuple:
+def hidden_words(
+    row: TextRow,
+    encoding: Encoding,
+    how: str = "random",
+    other: Encoding | None = None,
+    mask_tokens: Iterable[str] = (),
+) -> tuple:
     """The words of a row to hide.
 
     Args:
         row: `TextRow`.
         encoding: `Encoding`. The tokens of the row's texts.
         how: str. "given": the words that the row names. "random": in a row that names no word, one of its words,
-            the same in every call. "last": in such a row its last word. A typed "[MASK]" counts as a hidden word.
+            the same in every call. "last": in such a row its last word. A typed mask token counts as a hidden word.
         other: `Encoding` or None. The tokens that another model reads: only a word that both have is chosen.
+        mask_tokens: iterable of str. The mask tokens of the models, such as "<mask>", besides "[MASK]".
     Returns:
         tuple of values for the argument `mask` of `Bert.trace`. Words are identified by their position in the text,
         which is the same for every tokenizer.
@@ -182,7 +197,7 @@ def hidden_words(row: TextRow, encoding: Encoding, how: str = "random", other: E
         InputError: an unknown value of `how`.
     """
     check_hide(how)
-    typed = "[MASK]" in row.text_a or "[MASK]" in (row.text_b or "")
+    typed = any(token in text for token in ("[MASK]", *mask_tokens) for text in (row.text_a, row.text_b or ""))
     if row.mask or typed or how == "given":
         return row.mask
     words = [word for word in words_of(encoding, row.text_a, row.text_b) if _is_written_in_letters(word.text)]
@@ -346,9 +361,9 @@ def _objects(data):
     return records, problems
 
 
-def _table(data):
+def _table(rows):
     header, records, problems = None, [], []
-    for number, fields in enumerate(_csv_rows(data)):
+    for number, fields in enumerate(rows):
         if isinstance(fields, str):
             problems.append((number, fields))
         elif header is None:
@@ -359,6 +374,11 @@ def _table(data):
         else:
             records.append((number, dict(zip(header, fields))))
     return records, problems
+
+
+def _tsv_rows(data):
+    """The rows of TSV, lists of str."""
+    return (tsv_fields(line) for line in data.split("\n") if line.strip())
 
 
 def _csv_rows(data):

@@ -306,7 +306,7 @@ def _prepared(bert, row, target, hide):
     try:
         ready = prepare_input(bert.tokenizer, max_length, row.text_a, text_b)
         if target.head == "mlm":
-            words = hidden_words(row, ready.encoding, hide)
+            words = hidden_words(row, ready.encoding, hide, mask_tokens=(bert.tokenizer.mask_token,))
             ready = prepare_input(bert.tokenizer, max_length, row.text_a, text_b, words)
     except ValueError:
         return None

@@ -105,6 +105,11 @@ def delimiter_of(header: str) -> str:
     return max(",;\t", key=header.count)
 
 
+def tsv_fields(line: str) -> list[str]:
+    """The fields of a line of a TSV file, without its line break: a quote is a character like any other."""
+    return line.rstrip("\r\n").split("\t")
+
+
 def read_rows(path: str | Path, kind: str) -> Iterator[tuple[int, list[str]]]:
     """Yields (line number, list of fields) of a CSV or TSV file, blank lines left out.
 
@@ -126,7 +131,7 @@ def _try_rows(path, kind, has_header=False, blank=None):
         if isinstance(line, DataError):
             yield number, line
         elif line.strip():
-            yield number, line.rstrip("\r\n").split("\t")
+            yield number, tsv_fields(line)
         else:
             blank.count += 1
 

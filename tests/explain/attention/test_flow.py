@@ -85,5 +85,11 @@ def test_what_cannot_be_worked_out_is_said(options, says):
 
 
 def test_it_can_be_stopped():
-    with pytest.raises(Cancelled, match="1 of 4"):
+    with pytest.raises(Cancelled, match="1 of 16"):
         attention_flow(_trace(_maps(1, 4)), progress=lambda done, total: False)
+    seen = []
+    with pytest.raises(Cancelled, match="2 of 4"):
+        attention_flow(_trace(_maps(1, 4)), positions=(1,), progress=lambda *steps: seen.append(steps) or steps[0] < 2)
+    assert seen == [(1, 4), (2, 4)]
+    attention_flow(_trace(_maps(1, 3)), positions=(2, 0), progress=lambda *steps: seen.append(steps))
+    assert seen[2:] == [(done, 6) for done in range(1, 7)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import Cancelled, InputError
+from bert_tf.explain import head_profiles
 from bert_tf.explain.attention.syntax import (
     ConlluError,
     ParsedSentence,
@@ -13,6 +14,7 @@ from bert_tf.explain.attention.syntax import (
     syntax_agreement,
     word_attention,
 )
+from bert_tf.explain.datasets.text_rows import TextRow
 
 
 def _line(number, word, head, relation, tag="_"):
@@ -112,6 +114,21 @@ def test_a_word_without_attention_agrees_with_nothing():
     actual = syntax_agreement(SimpleNamespace(trace=trace), [sentence]).relations
     assert actual["det"].dependent_to_head.tolist() == [[0.0]] and actual["det"].head_to_dependent.tolist() == [[1.0]]
     assert actual["xcomp"].head_to_dependent.tolist() == [[0.0]]
+
+
+def test_a_profile_of_heads_reads_each_sentence_once(tiny_bert, sentences, monkeypatch):
+    long = ParsedSentence(("cat",) * 200, (2,) * 200, ("dep",) * 200)
+    parsed = [long, *sentences, ParsedSentence(("\u200b",), (0,), ("root",))]
+    expected = syntax_agreement(tiny_bert, parsed)
+    read, seen = [], []
+    trace = type(tiny_bert).trace
+    monkeypatch.setattr(type(tiny_bert), "trace", lambda *args, **more: read.append(args) or trace(*args, **more))
+    rows = [TextRow(number, one.text, parsed=one) for number, one in enumerate(parsed, 1)]
+    actual = head_profiles(tiny_bert, rows=rows, progress=lambda *steps: seen.append(steps))
+    assert len(read) == len(parsed) and seen == [(done, len(parsed)) for done in range(1, len(parsed) + 1)]
+    np.testing.assert_array_equal(actual.syntax.overall.best_direction, expected.overall.best_direction)
+    assert (actual.syntax.num_sentences, actual.syntax.num_skipped) == (len(parsed), 2)
+    assert list(actual.syntax.relations) == list(expected.relations)
 
 
 @pytest.mark.parametrize("word", ["\u200b", "\x01", "\ufeff"])

@@ -1,5 +1,8 @@
 """Attention between words, against sums and means written out."""
 
+import tracemalloc
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -13,6 +16,20 @@ def test_words_attend_with_the_mean_and_are_attended_with_the_sum(tiny_bert):
     maps = trace.attentions
     np.testing.assert_allclose(actual[:, :, 0, 1], maps[:, :, 1, 2] + maps[:, :, 1, 3], rtol=1e-5)
     np.testing.assert_allclose(actual[:, :, 1, 2], (maps[:, :, 2, 4] + maps[:, :, 3, 4]) / 2, rtol=1e-5)
+
+
+def test_the_maps_are_not_all_held_in_float32():
+    maps = np.random.default_rng(0).random((8, 4, 120, 120)).astype(np.float16)
+    groups = [range(start, start + 10) for start in range(0, 120, 10)]
+    tracemalloc.start()
+    try:
+        actual = word_attention(SimpleNamespace(attentions=maps, length=120), groups)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < maps.nbytes and actual.dtype == np.float32
+    pieces = maps.astype(np.float64).reshape(8, 4, 12, 10, 12, 10)
+    np.testing.assert_allclose(actual, pieces.sum(axis=5).mean(axis=3), rtol=1e-5)
 
 
 def test_a_trace_of_words_has_a_row_that_adds_up_to_one_for_every_word(tiny_bert):

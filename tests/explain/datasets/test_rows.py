@@ -10,6 +10,7 @@ from bert_tf.errors import InputError
 from bert_tf.explain import ConlluError, file_kind, read_rows
 from bert_tf.explain.datasets.text_rows import TextRow, hidden_words, labelled, labels_of, texts_of_file
 from bert_tf.explain.representations.word_senses import lines_of_file
+from bert_tf.finetuning.data.tables import records_or_errors
 from bert_tf.inference.words import Word
 
 
@@ -74,6 +75,17 @@ def test_tables_are_read_by_the_delimiter_of_their_header(delimiter):
     )
 
 
+def test_a_quote_in_tsv_is_a_character_as_in_training(tmp_path):
+    quoted = ('" it is a huge black eye , " said the publisher .\t1', '"good" film\t1', '" unclosed quote here\t0')
+    path = tmp_path / "dev.tsv"
+    path.write_bytes("\r\n".join(["sentence\tlabel", *quoted[:2], "", quoted[2], "one value", ""]).encode("utf-8-sig"))
+    actual = read_rows(path.read_bytes(), file_kind(path.name))
+    rows = [record for _, record in records_or_errors(path) if isinstance(record, dict)]
+    assert [(row.text_a, row.label) for row in actual.rows] == [(row["sentence"], row["label"]) for row in rows]
+    assert [f"{row.text_a}\t{row.label}" for row in actual.rows] == list(quoted)
+    assert actual.unit == "record" and [number for number, _ in actual.problems] == [4]
+
+
 def test_columns_can_be_chosen_and_the_second_left_away():
     data = "x,text,text_b\n1,2,3\n"
     assert texts(read_rows(data, "table", "x", "text")) == [(1, "1", "2")]
@@ -104,8 +116,8 @@ def test_a_file_without_texts_is_refused_with_a_sentence(data, kind, says):
 
 
 def test_the_kind_follows_from_the_name():
-    kinds = {"a.CSV": "table", "b.tsv": "table", "c.jsonl": "jsonl", "d.txt": "text", "e": "text"}
-    kinds |= {"f.json": "jsonl", "g.ndjson": "jsonl", "h.tab": "table"}
+    kinds = {"a.CSV": "table", "b.tsv": "tsv", "c.jsonl": "jsonl", "d.txt": "text", "e": "text"}
+    kinds |= {"f.json": "jsonl", "g.ndjson": "jsonl", "h.tab": "tsv"}
     assert {name: file_kind(name) for name in kinds} == kinds
 
 
@@ -129,6 +141,9 @@ def test_what_a_row_hides_itself_is_left_as_it_is(tiny_bert):
     typed, named = TextRow(1, "the [MASK] sat"), TextRow(2, "the cat", None, ("cat",))
     for row, wanted in ((typed, ()), (named, ("cat",))):
         assert hidden_words(row, tiny_bert.tokenizer.encode(row.text_a), "last") == wanted
+    for row in (TextRow(1, "the <mask> sat"), TextRow(1, "the cat", "it <mask>")):
+        encoding = tiny_bert.tokenizer.encode(row.text_a, row.text_b)
+        assert hidden_words(row, encoding, "last") != () == hidden_words(row, encoding, "last", mask_tokens=("<mask>",))
     with pytest.raises(InputError, match="given, random, last"):
         hidden_words(named, tiny_bert.tokenizer.encode("a"), "every")
 
