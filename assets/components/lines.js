@@ -356,7 +356,7 @@ function drawing(state) {
   return svg;
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const stage = parentElement.querySelector(".stage");
   const state = stage.state ?? (stage.state = { focus: null, pinned: null, several: false });
   const find = (name) => parentElement.querySelector(name);
@@ -380,7 +380,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   tokens(state.right, data.right, data.sides_right, "right");
   listen(state);
   listenToZoom(state, (row) => {
-    if (setTriggerValue && row !== state.start && stage.isConnected) setTriggerValue("start", state.start = row);
+    if (row !== state.start && stage.isConnected && send("start", row)) state.start = row;
   });
   for (const button of parentElement.querySelectorAll(".save")) button.hidden = Boolean(data.linked);
   state.list.hidden = Boolean(data.linked);
@@ -396,7 +396,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const save = {
     svg: () => downloadSVG(withCaption(drawing(state), data.caption), data.name),
     png: () => downloadPNG(withCaption(drawing(state), data.caption), data.name),
-    html: () => setTriggerValue("page", true),
+    html: () => send("page", true),
   };
   for (const format of ["svg", "png"]) {
     find(`.${format}`).hidden = !data.alone;

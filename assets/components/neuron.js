@@ -115,15 +115,15 @@ function drawPair(state) {
   }
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".neuron");
   const query = floats(data.query_vector);
   const keys = floats(data.key_vectors);
   const products = keys.map((value, at) => value * query[at % query.length]);
   const hues = stripHues(data.dark);
-  const state = { root, data, query, keys, products, hues, list: root.querySelector(".keys"), send: setTriggerValue,
+  const state = { root, data, query, keys, products, hues, list: root.querySelector(".keys"), send,
     pair: Math.max(0, data.keys.findIndex((one) => one.position === data.key)) };
-  drawQueries(root.querySelector(".queries"), data, setTriggerValue);
+  drawQueries(root.querySelector(".queries"), data, send);
   drawKeys(state);
   drawPair(state);
 });

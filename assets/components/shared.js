@@ -9,8 +9,28 @@ function inOrder(draw) {
     if (data.made < place.made) return place.end;
     place.made = data.made;
     place.end?.();
-    place.end = draw(component);
+    place.end = draw({ ...component, send: sender(component) });
     return place.end;
+  };
+}
+
+const MOST_SENT = 50; // the most presses that are sent together; the same as in ui/elements/component_registry.py
+
+// A function (event, value) that sends what the visitor does, and returns whether it was sent. While the server computes,
+// Streamlit keeps only the newest message of a component: each has all presses that the server has not answered, in their
+// order, as [number, event, value]. The server takes those that it has not had. A new session has had none: what was
+// pressed in the session before is not sent to it.
+function sender({ parentElement: place, data: { session, answered }, setTriggerValue }) {
+  if (place.session !== session || !place.sent) place.sent = [];
+  place.session = session;
+  place.sent = place.sent.filter(([number]) => !(number <= answered));
+  return (event, value) => {
+    if (!setTriggerValue || !isConnected()) return false;
+    // Greater than that of every press before, in whichever component: one that is drawn anew does not begin anew.
+    window.bertPress = Math.max((window.bertPress ?? 0) + 1, Date.now());
+    place.sent = [...place.sent, [window.bertPress, event, value]].slice(-MOST_SENT);
+    setTriggerValue("presses", { session, presses: place.sent });
+    return true;
   };
 }
 

@@ -45,7 +45,7 @@ function build(data) {
   });
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".weights");
   const table = root.querySelector("table");
   const held = root.getRootNode().activeElement?.dataset?.position;
@@ -63,7 +63,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     if (!button) return;
     for (const other of buttons) other.setAttribute("aria-pressed", String(other === button));
     rove(button);
-    setTriggerValue("choose", Number(button.dataset.position));
+    send("choose", Number(button.dataset.position));
   };
   table.onkeydown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

@@ -97,6 +97,8 @@ ENGLISH = "The cat sat on the mat"
 HEBREW = "החתול ישב על השטיח, COVID"
 ARABIC = "جلست القطة على السجادة"
 DRAW = "(data) => drawn({ parentElement: document.body, data, setTriggerValue: () => {} })"
+SEND = """(data) => drawn({ parentElement: document.body, data,
+    setTriggerValue: (name, value) => { window.sent = value; } })"""
 PLACES = "(words) => words.map((word) => { const box = word.getBoundingClientRect(); return [box.left, box.right]; })"
 
 
@@ -165,26 +167,54 @@ def test_a_masked_word_is_struck_through_and_moves_no_other_chip(blank):
     assert page.locator(".was").first.evaluate(look) == "line-through"
 
 
+def sent(page):
+    """The presses in the last message of a component that `SEND` drew, without their numbers."""
+    return [press[1:] for press in page.evaluate("window.sent.presses")]
+
+
+def test_presses_are_sent_until_they_are_answered_and_to_no_other_session(blank):
+    page = blank("controls", "chips")
+    chips = [chip(at, "a", word) for at, word in enumerate(ENGLISH.split())]
+    data = {"chips": chips, "controls": [], "directions": {"a": "ltr", "b": "ltr"}, "session": "one", "answered": 0}
+    page.evaluate(SEND, data)
+    for at in (0, 1):
+        page.locator("button").nth(at).click()
+    assert sent(page) == [["toggle", "a0"], ["toggle", "a1"]]
+    first, second = (press[0] for press in page.evaluate("window.sent.presses"))
+    assert 0 < first < second and page.evaluate("window.sent.session") == "one"
+    page.evaluate(SEND, {**data, "answered": first})
+    page.locator("button").nth(2).click()
+    assert sent(page) == [["toggle", "a1"], ["toggle", "a2"]]
+    page.evaluate(SEND, {**data, "session": "two"})
+    page.locator("button").nth(3).click()
+    assert sent(page) == [["toggle", "a3"]]
+    assert page.evaluate("window.sent.presses")[0][0] > second
+
+
+def test_a_component_sends_no_more_presses_than_the_server_takes(blank):
+    from ui.elements import component_registry
+
+    page = blank("grid")
+    assert page.evaluate("MOST_SENT") == component_registry._MOST_SENT
+
+
 def test_a_toolbar_sends_what_a_visitor_does_and_shows_what_the_server_says(blank):
     page = blank("controls", "toolbar")
     button = {"kind": "button", "name": "undo", "label": "Undo", "icon": "undo", "help": "", "disabled": False}
     menu = {"kind": "choice", "name": "layer", "label": "Layer", "options": ["Layer 1", "Layer 2"], "chosen": 0}
     switch = {"kind": "switch", "name": "whole", "label": "Whole words", "on": True, "help": ""}
     data = {"heading": "Attention", "controls": [{**button, "bare": True}, {**menu, "help": ""}, switch]}
-    page.evaluate("window.sent = []")
-    draw = """(data) => drawn({ parentElement: document.body, data,
-        setTriggerValue: (name, value) => window.sent.push([name, value]) })"""
-    page.evaluate(draw, data)
+    page.evaluate(SEND, data)
     assert page.get_by_role("heading", level=2).inner_text() == "Attention"
     page.get_by_role("button", name="Undo").click()
     page.get_by_role("combobox", name="Layer").select_option("Layer 2")
     page.get_by_role("switch", name="Whole words").click()
-    assert page.evaluate("window.sent") == [
+    assert sent(page) == [
         ["use", {"name": name, "value": value}] for name, value in (("undo", None), ("layer", 1), ("whole", False))
     ]
     # The server has refused both: the controls show its values again, and a button may be disabled now.
     page.evaluate(
-        draw, {**data, "controls": [{**button, "bare": True, "disabled": True}, {**menu, "help": ""}, switch]}
+        SEND, {**data, "controls": [{**button, "bare": True, "disabled": True}, {**menu, "help": ""}, switch]}
     )
     assert page.get_by_role("combobox").input_value() == "Layer 1" and page.get_by_role("switch").is_checked()
     assert page.get_by_role("button", name="Undo").is_disabled()
