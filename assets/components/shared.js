@@ -6,11 +6,13 @@
 function inOrder(draw) {
   return (component) => {
     const { parentElement: place, data } = component;
-    if (data.made < place.made) return place.end;
+    // Streamlit calls the end of a drawing that is not the newest at once: only with the component may all end.
+    const end = () => { if (!place.isConnected) place.end?.(); };
+    if (data.made < place.made) return end;
     place.made = data.made;
     place.end?.();
     place.end = draw({ ...component, send: sender(component) });
-    return place.end;
+    return end;
   };
 }
 

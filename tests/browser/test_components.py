@@ -84,6 +84,21 @@ def test_data_that_come_too_late_are_not_drawn(blank):
     assert "11.1%" in page.evaluate(place, first | {"made": 3})
 
 
+def test_a_drawing_that_comes_too_late_ends_only_itself(blank):
+    page = blank("gauge")
+    page.evaluate(
+        """() => {
+            window.ended = [];
+            window.place = document.body.appendChild(make("div", ""));
+            const draw = inOrder(({ data }) => () => window.ended.push(data.made));
+            window.end = (made) => draw({ parentElement: window.place, data: { made } });
+        }"""
+    )
+    assert page.evaluate("end(2); end(1)(); window.ended") == []
+    assert page.evaluate("window.last = end(3); window.ended") == [2]
+    assert page.evaluate("window.place.remove(); window.last(); window.ended") == [2, 3]
+
+
 def test_the_grid_has_the_ramps_colours(blank):
     ramp = ["#ffffff", "#0072b2", "#102030"]
     packed = np.array(blank("grid").evaluate("(ramp) => [...colours(ramp)]", ramp), np.uint32)
