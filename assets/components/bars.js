@@ -60,7 +60,12 @@ function fold(root, { cards, linked }, position) {
       head.setAttribute("role", "button");
       head.setAttribute("aria-expanded", "false");
       head.tabIndex = 0;
-      head.onkeydown = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); head.click(); } };
+      head.onkeydown = (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        head.click();
+        section.querySelector("button.bar")?.focus(); // the head of an open card takes no focus
+      };
     } else {
       for (const name of ["role", "aria-expanded", "tabindex"]) head.removeAttribute(name);
       head.onkeydown = null;

@@ -110,6 +110,7 @@ def test_of_several_masks_one_card_is_open(visit):
     folded.focus()
     page.keyboard.press("Enter")
     expect(open_card).to_have_text("the")
+    expect(page.locator(".card:not(.folded) button.bar").first).to_be_focused()
 
 
 def test_words_pressed_while_the_page_computes_are_all_masked_and_undone_one_by_one(visit):
