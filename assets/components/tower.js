@@ -53,7 +53,13 @@ export default inOrder(function ({ parentElement, data, send }) {
     button.type = "button";
     button.dataset.change = change;
     button.setAttribute("aria-label", label);
-    button.onclick = () => state.send("layer", state.data.layer + change);
+    button.onclick = () => {
+      // Go there at once: a second press goes on from there.
+      const data = { ...state.data, layer: state.data.layer + change };
+      if (!state.send("layer", data.layer)) return;
+      state.data = data;
+      mark();
+    };
     return button;
   }
 

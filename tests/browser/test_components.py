@@ -235,6 +235,21 @@ def test_a_toolbar_sends_what_a_visitor_does_and_shows_what_the_server_says(blan
     assert page.get_by_role("button", name="Undo").is_disabled()
 
 
+def test_quick_presses_go_on_from_layer_to_layer(blank):
+    page = blank("tower")
+    names = ("embeddings", "attention", "attention_norm", "feed_forward", "feed_forward_norm")
+    boxes = [{"name": name, "title": name, "size": "", "shape": "", "work": "", "share": 0} for name in names]
+    data = {"boxes": boxes, "heads": [], "tokens": ["a"], "direction": "ltr", "chosen": "attention"}
+    page.evaluate(SEND, {**data, "layer": 0, "layers": 3})
+    onward = page.get_by_role("button", name="Next layer")
+    onward.click()
+    onward.click()
+    assert sent(page) == [["layer", 1], ["layer", 2]]
+    assert page.locator(".top b").inner_text() == "Encoder layer 3 of 3" and onward.is_disabled()
+    page.evaluate(SEND, {**data, "layer": 1, "layers": 3})
+    assert page.locator(".top b").inner_text() == "Encoder layer 2 of 3" and onward.is_enabled()
+
+
 def test_a_typed_text_runs_as_its_first_letter_does(blank):
     page = blank("controls", "chips")
     page.set_content(f'<div class="stMainBlockContainer"><textarea>{HEBREW}</textarea></div>')
