@@ -146,7 +146,7 @@ function shade(state) {
       token.setAttribute("aria-selected", String(Boolean(state.pinned && state.pinned.side === side && state.pinned.indices.includes(index))));
       const held = focus && focus.side !== side ? found[index] : [];
       token.style.backgroundImage = stripes(state, held.map((share) => share / most));
-      token.title = held.some(Boolean) ? `${token.textContent}: ${held.map((share) => amount(state, share)).join(", ")}` : token.textContent;
+      token.title = held.some(Boolean) ? `${isolated(token.textContent)}: ${held.map((share) => amount(state, share)).join(", ")}` : token.textContent;
       token.setAttribute("aria-label", token.title);
     }
   }
@@ -184,8 +184,8 @@ function hint(state, found) {
   const first = strongest(found, data.linked ? 3 : 1);
   if (!first.length) return "No weight of this token is large enough to be drawn.";
   const [own, others] = looks ? [data.left, data.right] : [data.right, data.left];
-  const names = focus.indices.slice(0, 6).map((index) => `“${own[index]}”`).join(", ") + (focus.indices.length > 6 ? ", …" : "");
-  const said = first.map(([other, share]) => `“${others[other]}”, ${amount(state, share)}`).join("; then ");
+  const names = focus.indices.slice(0, 6).map((index) => `“${isolated(own[index])}”`).join(", ") + (focus.indices.length > 6 ? ", …" : "");
+  const said = first.map(([other, share]) => `“${isolated(others[other])}”, ${amount(state, share)}`).join("; then ");
   if (focus.indices.length === 1) return `${names} ${looks ? "looks most at" : "is looked at most by"} ${said}`;
   return looks ? `Sum of ${focus.indices.length} tokens, ${names}: they look most at ${said} of ${focus.indices.length}`
     : `Sum of ${focus.indices.length} tokens, ${names}: looked at most by ${said}`;
@@ -207,8 +207,8 @@ function list(state, found) {
     return item;
   };
   const entries = focus
-    ? strongest(found, LISTED).map(([index]) => entry(others[index], found[index].map((share, head) => [amount(state, share), head])))
-    : chosen(state).found.slice(0, LISTED).map(([head, row, column, share]) => entry(`${data.left[row]} → ${data.right[column]}`, [[percent(share), head]]));
+    ? strongest(found, LISTED).map(([index]) => entry(isolated(others[index]), found[index].map((share, head) => [amount(state, share), head])))
+    : chosen(state).found.slice(0, LISTED).map(([head, row, column, share]) => entry(`${isolated(data.left[row])} → ${isolated(data.right[column])}`, [[percent(share), head]]));
   state.list.replaceChildren(...entries);
 }
 

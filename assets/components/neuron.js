@@ -95,7 +95,7 @@ function drawPair(state) {
   const product = products.subarray(pair * size, (pair + 1) * size);
   const result = data.scores[pair] === null ? "not read"
     : `sum / √${size} = ${signed(data.scores[pair])}, softmax ${relation(data.weights[pair])}`;
-  root.querySelector(".say").textContent = `Query “${data.token}”, key “${data.keys[pair].token}”: ${result}`;
+  root.querySelector(".say").textContent = `Query “${isolated(data.token)}”, key “${isolated(data.keys[pair].token)}”: ${result}`;
   const most = Math.max(greatest(query), greatest(key));
   const strips = [[".q", query, most], [".k", key, most], [".p", product, greatest(product)]];
   const ranked = [...product.keys()].sort((one, other) => Math.abs(product[other]) - Math.abs(product[one])).slice(0, 3);

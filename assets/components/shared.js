@@ -237,6 +237,12 @@ function wordStep(event, most) {
   return { ArrowRight: onward, ArrowLeft: -onward, ArrowDown: 1, ArrowUp: -1, Home: -most, End: most }[event.key];
 }
 
+// A token in a line of another text: what is written from right to left, such as Hebrew and Arabic, is kept apart from
+// the line, whose numbers and quotation marks it would draw into itself; the same as in ui/widgets/formatting.py.
+function isolated(text) {
+  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(text) ? `\u2068${text}\u2069` : text;
+}
+
 // A share as "46.1%", near 1 as "> 99.9%" and near 0 as "< 0.1%"; the same as percent in ui/widgets/formatting.py.
 function percent(share) {
   if (share >= .9995) return "> 99.9%";

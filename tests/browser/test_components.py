@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.plots.numbers import percent
 from ui.shell.limits import ROOT
-from ui.widgets.formatting import direction
+from ui.widgets.formatting import direction, isolated
 
 FOLDER = ROOT / "assets" / "components"
 SCRIPTS = sorted(FOLDER.glob("*.js"))
@@ -133,6 +133,26 @@ def runs_from(places, side):
     """Whether boxes follow each other in one line, each beginning where or after the one before ends."""
     ends = [(left, right) if side == "ltr" else (-right, -left) for left, right in places]
     return all(before[1] <= after[0] + 0.5 for before, after in zip(ends, ends[1:]))
+
+
+def test_the_components_keep_apart_what_the_pages_keep_apart(blank):
+    words = [
+        *ENGLISH.split(),
+        *HEBREW.split(),
+        *ARABIC.split(),
+        "ܐ",
+        "ߊ",
+        "ﬡ",
+        "ﻼ",
+        "𐤀",
+        "𞤀",
+        "é",
+        "中",
+        "12",
+        "[MASK]",
+    ]
+    page = blank("lines")
+    assert page.evaluate("(words) => words.map(isolated)", words) == [isolated(word) for word in words]
 
 
 @pytest.mark.parametrize("a, b", [(ENGLISH, HEBREW), (HEBREW, ENGLISH), (ARABIC, HEBREW), (ENGLISH, "")])
