@@ -301,8 +301,10 @@ function greatest(values) {
   return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
 }
 
-function signed(value) {
-  return `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
+// A number with a true minus; what is rounded to zero has no sign.
+function signed(value, digits = 2) {
+  const text = Math.abs(value).toFixed(digits);
+  return `${value < 0 && Number(text) ? "−" : ""}${text}`;
 }
 
 // The colours of a strip: `most` above zero, `least` below.

@@ -1,8 +1,7 @@
 // A table of bars with numbers: a row for each token, a column for each method. A press makes a token the one that looks.
 
 function written(value) {
-  if (value === null) return "";
-  return `${value < 0 ? "−" : ""}${(100 * Math.abs(value)).toFixed(1)}%`;
+  return value === null ? "" : `${signed(100 * value, 1)}%`;
 }
 
 function head(data) {

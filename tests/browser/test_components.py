@@ -57,6 +57,14 @@ def test_a_token_that_the_query_may_not_read_has_neither_score_nor_weight(blank)
     assert page.evaluate("[scoreOf(null), weightOf(null, 0)]") == ["—", "not read"]
 
 
+def test_what_is_rounded_to_zero_has_no_minus(blank):
+    page = blank("weights")
+    assert page.evaluate("[-0.004, -0.006, 0, 1.25, -12].map((value) => signed(value))") == [
+        *("0.00", "−0.01", "0.00", "1.25", "−12.00")
+    ]
+    assert page.evaluate("[-0.0004, -0.0006, 0, 0.5, null].map(written)") == ["0.0%", "−0.1%", "0.0%", "50.0%", ""]
+
+
 @pytest.mark.parametrize(
     "share, order, verdict",
     [
