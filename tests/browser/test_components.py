@@ -285,6 +285,24 @@ def test_a_typed_text_runs_as_its_first_letter_does(blank):
     assert page.locator("textarea").evaluate("(field) => getComputedStyle(field).unicodeBidi") == "plaintext"
 
 
+def test_the_end_of_an_input_method_s_word_applies_nothing_and_results_are_not_left_dimmed(blank):
+    page = blank("typing")
+    page.set_content('<div class="stMainBlockContainer st-key-text"><textarea aria-label="Text"></textarea></div>')
+    # A page without an address has no storage.
+    page.evaluate("Object.defineProperty(window, 'sessionStorage', { value: { getItem: () => null, setItem() {} } })")
+    page.evaluate("(data) => { window.end = drawn({ parentElement: make('div', ''), data }); }", {"keys": ["text"]})
+    field, main = page.locator("textarea"), page.locator(".stMainBlockContainer")
+    press = """(field, keyCode) => field.dispatchEvent(
+        new KeyboardEvent("keydown", { key: "Enter", keyCode, bubbles: true, cancelable: true }))"""
+    field.focus()
+    # Whether the default of Enter, a new line or the end of a word, is left to the browser.
+    assert field.evaluate(press, 229) and not field.evaluate(press, 13)
+    page.keyboard.type("a")
+    assert main.get_attribute("data-typing") == ""
+    page.evaluate("window.end()")
+    assert main.get_attribute("data-typing") is None
+
+
 def test_the_words_of_a_button_and_the_columns_of_readers_have_room(blank):
     page = blank("controls", "chips")
     page.set_viewport_size({"width": 1024, "height": 768})
