@@ -100,6 +100,7 @@ function draw(state) {
   // The lines stay at their tokens where these get more room: it is taken from the drawing's width.
   wires.setAttribute("preserveAspectRatio", "none");
   const { found, all } = chosen(state);
+  state.found = found;
   resize(wires, found.length, newWire);
   found.forEach((line, index) => wire(state, line, width, wires.children[index]));
   wires.setAttribute("aria-label", told(state, found));
@@ -208,7 +209,7 @@ function list(state, found) {
   };
   const entries = focus
     ? strongest(found, LISTED).map(([index]) => entry(isolated(others[index]), found[index].map((share, head) => [amount(state, share), head])))
-    : chosen(state).found.slice(0, LISTED).map(([head, row, column, share]) => entry(`${isolated(data.left[row])} → ${isolated(data.right[column])}`, [[percent(share), head]]));
+    : state.found.slice(0, LISTED).map(([head, row, column, share]) => entry(`${isolated(data.left[row])} → ${isolated(data.right[column])}`, [[percent(share), head]]));
   state.list.replaceChildren(...entries);
 }
 

@@ -179,8 +179,7 @@ class Walk {
       if (this.sent === `${step} ${token}` || !this.root.isConnected) return;
       // The run of the page that follows would make the motion stumble.
       if (this.root.getAnimations({ subtree: true }).some((one) => one.playState === "running")) return this.remember();
-      this.sent = `${step} ${token}`;
-      this.send("pause", { step, token });
+      if (this.send("pause", { step, token })) this.sent = `${step} ${token}`;
     }, STAY);
   }
 
