@@ -60,7 +60,12 @@ function fold(root, { cards, linked }, position) {
       head.setAttribute("role", "button");
       head.setAttribute("aria-expanded", "false");
       head.tabIndex = 0;
-      head.onkeydown = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); head.click(); } };
+      head.onkeydown = (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        head.click();
+        section.querySelector("button.bar")?.focus(); // the head of an open card takes no focus
+      };
     } else {
       for (const name of ["role", "aria-expanded", "tabindex"]) head.removeAttribute(name);
       head.onkeydown = null;
@@ -118,7 +123,7 @@ function link(root, { cards, linked }) {
   });
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".bars");
   const still = Boolean(data.still);
   root.classList.toggle("linked", Boolean(data.linked));
@@ -143,7 +148,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   fold(root, data, (data.cards.find((card) => isAt(data.linked, card, window.bertMask)) ?? data.cards[0])?.position);
   root.onclick = (event) => {
     const bar = event.target.closest("button.bar");
-    if (bar) setTriggerValue("fill", { position: Number(bar.dataset.position), token: Number(bar.dataset.token) });
+    if (bar) send("fill", { position: Number(bar.dataset.position), token: Number(bar.dataset.token) });
   };
   return data.linked ? link(root, data) : undefined;
 });

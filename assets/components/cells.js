@@ -78,12 +78,11 @@ function rove(state, cell) {
 function press(state, cell) {
   const at = Number(cell.dataset.at);
   rove(state, cell);
-  if (state.data.still || !isConnected()) return;
+  const width = state.data.columns.length;
+  if (state.data.still || !state.send("press", { row: Math.floor(at / width), column: at % width })) return;
   // Show the change at once; the server's data follow and replace it.
   if (state.data.off) state.data.off[at] = !state.data.off[at]; else state.data.picked = at;
   paint(state);
-  const width = state.data.columns.length;
-  state.send("press", { row: Math.floor(at / width), column: at % width });
 }
 
 function onKey(state, event) {
@@ -119,11 +118,11 @@ function legend(state, root) {
   box.querySelector(".scale").style.background = `linear-gradient(90deg, ${ramp.join()})`;
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".cells");
   const state = root.state ?? (root.state = {});
   const size = `${data.rows.length} ${data.columns.length}`;
-  Object.assign(state, { data, send: setTriggerValue, stops: rampStops(data.ramp),
+  Object.assign(state, { data, send, stops: rampStops(data.ramp),
     table: root.querySelector("table"), hint: root.querySelector(".hint") });
   root.classList.toggle("text", Boolean(data.texts));
   root.classList.toggle("switches", Boolean(data.off));

@@ -82,7 +82,7 @@ function onKey(root, event) {
   if (target) { rove(root, target); target.focus(); }
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".chips");
   for (const side of ["a", "b"]) {
     const chips = data.chips.filter((chip) => chip.side === side);
@@ -92,7 +92,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     line.dir = data.directions[side];
     fill(line, chips, data.chips);
   }
-  drawControls(parentElement.querySelector(".controls"), data.controls, setTriggerValue);
+  drawControls(parentElement.querySelector(".controls"), data.controls, send);
   if (data.linked) window.bertChips = data.chips;
   const buttons = focusable(root);
   // One chip is reached with the Tab key; new chips do not add another.
@@ -102,10 +102,10 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     const button = event.target.closest("button.chip");
     if (!button) return;
     rove(root, button);
-    if (!isConnected()) return;
+    const word = button.dataset.spot;
+    if (!send("toggle", word)) return;
     // Show the change at once; the server's data follow and replace it.
     const pressed = button.getAttribute("aria-pressed") === "true";
-    const word = button.dataset.spot;
     for (const one of buttons) {
       if (one.dataset.spot !== word) continue;
       const chip = data.chips[Number(one.dataset.position)];
@@ -113,7 +113,6 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
       delete one.dataset.signature;
     }
     if (!pressed) window.bertMask = Number(button.dataset.position);
-    setTriggerValue("toggle", word);
   };
   root.onkeydown = (event) => onKey(root, event);
   return data.linked ? link(root) : undefined;

@@ -41,11 +41,11 @@ function paintControl(element, control) {
   }
 }
 
-// Draws the controls into `row`. What a visitor does with one is sent as the trigger "use".
-function drawControls(row, controls, setTriggerValue) {
+// Draws the controls into `row`. What a visitor does with one is sent as "use".
+function drawControls(row, controls, send) {
   row.send = (name, value) => {
-    if (isConnected()) setTriggerValue("use", { name, value });
-    else controls.forEach((control, index) => paintControl(row.children[index], control)); // as the server knows it
+    if (send("use", { name, value })) return;
+    controls.forEach((control, index) => paintControl(row.children[index], control)); // as the server knows it
   };
   const kinds = controls.map(({ kind, name }) => `${kind} ${name}`).join();
   if (row.kinds !== kinds) {

@@ -1,6 +1,6 @@
 // The list of terms by letter, with a field that narrows it as the visitor types; the server is not asked.
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".glossary");
   const [field, letters] = [root.querySelector("input"), root.querySelector(".letters")];
   window.bertTerms = data.terms; // for the search, see nav.js
@@ -25,7 +25,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     link.onclick = (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
       event.preventDefault();
-      setTriggerValue("go", term.page);
+      send("go", term.page);
     };
     meaning.append(link);
     entry.append(name, meaning);

@@ -249,11 +249,10 @@ function onKey(state, event) {
 }
 
 function open(state, place) {
-  if (!isConnected()) return;
+  if (!state.send("open", { layer: place.layer, head: place.head })) return;
   // Move the frame at once; the server's data of the opened head follow.
   if (!state.several) state.heads = [place];
   draw(state);
-  state.send("open", { layer: place.layer, head: place.head });
 }
 
 // If the data have no chosen heads, takes those that another component on the page sent.
@@ -263,10 +262,10 @@ function choose(state) {
   state.several = Boolean(told?.several);
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const board = parentElement.querySelector(".board");
   const state = board.state ?? (board.state = {});
-  Object.assign(state, { board, data, send: setTriggerValue, canvas: board.querySelector("canvas"),
+  Object.assign(state, { board, data, send, canvas: board.querySelector("canvas"),
     tip: board.querySelector(".tip"), say: parentElement.querySelector(".say") });
   if (data.texts) state.shares = decode(data.bytes);
   choose(state);
@@ -288,7 +287,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
       const whole = canvasWithCaption(state.canvas, data.caption, getComputedStyle(board), window.devicePixelRatio || 1);
       whole.toBlob((picture) => download(picture, `${data.name}.png`));
     },
-    html: () => setTriggerValue("page", true),
+    html: () => send("page", true),
   };
   parentElement.querySelector(".png").hidden = !data.alone;
   parentElement.querySelector(".png").onclick = save.png;

@@ -1,6 +1,6 @@
 // The chosen heads, each with its colour. A press removes one. Sends the chosen heads to the component of the small maps.
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".heads");
   tellHeads({ heads: data.heads, several: data.several });
   const shown = data.several ? data.heads : [];
@@ -21,6 +21,6 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     button.firstChild.textContent = name;
     button.setAttribute("aria-label", shown.length === 1 ? name : `${name}: remove it`);
     button.disabled = shown.length === 1;
-    button.onclick = () => setTriggerValue("drop", { layer: head.layer, head: head.head });
+    button.onclick = () => send("drop", { layer: head.layer, head: head.head });
   });
 });

@@ -100,6 +100,7 @@ function draw(state) {
   // The lines stay at their tokens where these get more room: it is taken from the drawing's width.
   wires.setAttribute("preserveAspectRatio", "none");
   const { found, all } = chosen(state);
+  state.found = found;
   resize(wires, found.length, newWire);
   found.forEach((line, index) => wire(state, line, width, wires.children[index]));
   wires.setAttribute("aria-label", told(state, found));
@@ -146,7 +147,7 @@ function shade(state) {
       token.setAttribute("aria-selected", String(Boolean(state.pinned && state.pinned.side === side && state.pinned.indices.includes(index))));
       const held = focus && focus.side !== side ? found[index] : [];
       token.style.backgroundImage = stripes(state, held.map((share) => share / most));
-      token.title = held.some(Boolean) ? `${token.textContent}: ${held.map((share) => amount(state, share)).join(", ")}` : token.textContent;
+      token.title = held.some(Boolean) ? `${isolated(token.textContent)}: ${held.map((share) => amount(state, share)).join(", ")}` : token.textContent;
       token.setAttribute("aria-label", token.title);
     }
   }
@@ -184,8 +185,8 @@ function hint(state, found) {
   const first = strongest(found, data.linked ? 3 : 1);
   if (!first.length) return "No weight of this token is large enough to be drawn.";
   const [own, others] = looks ? [data.left, data.right] : [data.right, data.left];
-  const names = focus.indices.slice(0, 6).map((index) => `“${own[index]}”`).join(", ") + (focus.indices.length > 6 ? ", …" : "");
-  const said = first.map(([other, share]) => `“${others[other]}”, ${amount(state, share)}`).join("; then ");
+  const names = focus.indices.slice(0, 6).map((index) => `“${isolated(own[index])}”`).join(", ") + (focus.indices.length > 6 ? ", …" : "");
+  const said = first.map(([other, share]) => `“${isolated(others[other])}”, ${amount(state, share)}`).join("; then ");
   if (focus.indices.length === 1) return `${names} ${looks ? "looks most at" : "is looked at most by"} ${said}`;
   return looks ? `Sum of ${focus.indices.length} tokens, ${names}: they look most at ${said} of ${focus.indices.length}`
     : `Sum of ${focus.indices.length} tokens, ${names}: looked at most by ${said}`;
@@ -207,8 +208,8 @@ function list(state, found) {
     return item;
   };
   const entries = focus
-    ? strongest(found, LISTED).map(([index]) => entry(others[index], found[index].map((share, head) => [amount(state, share), head])))
-    : chosen(state).found.slice(0, LISTED).map(([head, row, column, share]) => entry(`${data.left[row]} → ${data.right[column]}`, [[percent(share), head]]));
+    ? strongest(found, LISTED).map(([index]) => entry(isolated(others[index]), found[index].map((share, head) => [amount(state, share), head])))
+    : state.found.slice(0, LISTED).map(([head, row, column, share]) => entry(`${isolated(data.left[row])} → ${isolated(data.right[column])}`, [[percent(share), head]]));
   state.list.replaceChildren(...entries);
 }
 
@@ -356,7 +357,7 @@ function drawing(state) {
   return svg;
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const stage = parentElement.querySelector(".stage");
   const state = stage.state ?? (stage.state = { focus: null, pinned: null, several: false });
   const find = (name) => parentElement.querySelector(name);
@@ -380,7 +381,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   tokens(state.right, data.right, data.sides_right, "right");
   listen(state);
   listenToZoom(state, (row) => {
-    if (setTriggerValue && row !== state.start && stage.isConnected) setTriggerValue("start", state.start = row);
+    if (row !== state.start && stage.isConnected && send("start", row)) state.start = row;
   });
   for (const button of parentElement.querySelectorAll(".save")) button.hidden = Boolean(data.linked);
   state.list.hidden = Boolean(data.linked);
@@ -396,7 +397,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const save = {
     svg: () => downloadSVG(withCaption(drawing(state), data.caption), data.name),
     png: () => downloadPNG(withCaption(drawing(state), data.caption), data.name),
-    html: () => setTriggerValue("page", true),
+    html: () => send("page", true),
   };
   for (const format of ["svg", "png"]) {
     find(`.${format}`).hidden = !data.alone;

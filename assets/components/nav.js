@@ -5,14 +5,14 @@
 const MOST_TERMS = 3; // terms of the glossary below the pages that a search finds
 const FILLERS = new Set("a an and are by do does how in is it me my of or the this to vs versus what where which with".split(" "));
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const [search, sections, results, none] = [".search", ".sections", ".results", ".none"].map((name) =>
     parentElement.querySelector(name));
   // The server colours the figures. It does not learn of a change of the theme before the next run: start one.
   const dark = isDark(getComputedStyle(search).color);
   if (dark !== data.dark && sections.told !== dark) {
     sections.told = dark;
-    setTriggerValue("theme", dark);
+    send("theme", dark);
   } else if (dark === data.dark) {
     sections.told = undefined;
   }
@@ -41,7 +41,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   // For some seconds after a press the server takes the address of before for a late message: back is told to it.
   // An address without a view is the first of a visit, and gets one at once: to stop there would never let go back beyond.
   window.addEventListener("popstate", () => {
-    if (location.search) setTriggerValue("back", location.search); else history.back();
+    if (location.search) send("back", location.search); else history.back();
   }, { signal: listening.signal });
   keepScroll();
   const listed = new MutationObserver(greyMissing);
@@ -163,7 +163,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     leave();
     search.blur();
     sections.left = true; // what scrolls from now on is not the visitor
-    setTriggerValue("go", page.name);
+    send("go", page.name);
     // On a telephone the sidebar lies over the page: it goes, and with it the link that has the focus.
     if (!matchMedia("(max-width: 768px)").matches) return;
     button("stSidebarCollapseButton")?.click();

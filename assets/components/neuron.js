@@ -95,7 +95,7 @@ function drawPair(state) {
   const product = products.subarray(pair * size, (pair + 1) * size);
   const result = data.scores[pair] === null ? "not read"
     : `sum / √${size} = ${signed(data.scores[pair])}, softmax ${relation(data.weights[pair])}`;
-  root.querySelector(".say").textContent = `Query “${data.token}”, key “${data.keys[pair].token}”: ${result}`;
+  root.querySelector(".say").textContent = `Query “${isolated(data.token)}”, key “${isolated(data.keys[pair].token)}”: ${result}`;
   const most = Math.max(greatest(query), greatest(key));
   const strips = [[".q", query, most], [".k", key, most], [".p", product, greatest(product)]];
   const ranked = [...product.keys()].sort((one, other) => Math.abs(product[other]) - Math.abs(product[one])).slice(0, 3);
@@ -115,15 +115,15 @@ function drawPair(state) {
   }
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".neuron");
   const query = floats(data.query_vector);
   const keys = floats(data.key_vectors);
   const products = keys.map((value, at) => value * query[at % query.length]);
   const hues = stripHues(data.dark);
-  const state = { root, data, query, keys, products, hues, list: root.querySelector(".keys"), send: setTriggerValue,
+  const state = { root, data, query, keys, products, hues, list: root.querySelector(".keys"), send,
     pair: Math.max(0, data.keys.findIndex((one) => one.position === data.key)) };
-  drawQueries(root.querySelector(".queries"), data, setTriggerValue);
+  drawQueries(root.querySelector(".queries"), data, send);
   drawKeys(state);
   drawPair(state);
 });

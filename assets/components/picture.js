@@ -15,7 +15,7 @@ async function save({ library, figure, format, name, card }) {
   download(await (await fetch(url)).blob(), `${name}.${format}`);
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".picture");
   root.setAttribute("aria-label", `${data.title} as a picture`);
   for (const button of root.children) {
@@ -25,8 +25,8 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     button.classList.toggle("card", Boolean(data.card));
     button.disabled = false;
     button.onclick = data.drawing ? () => tellSave(data.name, button.value) : (event) => {
-      button.disabled = true;
-      setTriggerValue("ask", { format: data.card && event.shiftKey ? "svg" : button.value, library: !window.Plotly });
+      const format = data.card && event.shiftKey ? "svg" : button.value;
+      button.disabled = send("ask", { format, library: !window.Plotly });
     };
   }
   // When drawn again, the data still have the last requested figure: do not save it twice.

@@ -6,11 +6,33 @@
 function inOrder(draw) {
   return (component) => {
     const { parentElement: place, data } = component;
-    if (data.made < place.made) return place.end;
+    // Streamlit calls the end of a drawing that is not the newest at once: only with the component may all end.
+    const end = () => { if (!place.isConnected) place.end?.(); };
+    if (data.made < place.made) return end;
     place.made = data.made;
     place.end?.();
-    place.end = draw(component);
-    return place.end;
+    place.end = draw({ ...component, send: sender(component) });
+    return end;
+  };
+}
+
+const MOST_SENT = 50; // the most presses that are sent together; the same as in ui/elements/component_registry.py
+
+// A function (event, value) that sends what the visitor does, and returns whether it was sent. While the server computes,
+// Streamlit keeps only the newest message of a component: each has all presses that the server has not answered, in their
+// order, as [number, event, value]. The server takes those that it has not had. A new session has had none: what was
+// pressed in the session before is not sent to it.
+function sender({ parentElement: place, data: { session, answered }, setTriggerValue }) {
+  if (place.session !== session || !place.sent) place.sent = [];
+  place.session = session;
+  place.sent = place.sent.filter(([number]) => !(number <= answered));
+  return (event, value) => {
+    if (!setTriggerValue || !isConnected()) return false;
+    // Greater than that of every press before, in whichever component: one that is drawn anew does not begin anew.
+    window.bertPress = Math.max((window.bertPress ?? 0) + 1, Date.now());
+    place.sent = [...place.sent, [window.bertPress, event, value]].slice(-MOST_SENT);
+    setTriggerValue("presses", { session, presses: place.sent });
+    return true;
   };
 }
 
@@ -215,6 +237,12 @@ function wordStep(event, most) {
   return { ArrowRight: onward, ArrowLeft: -onward, ArrowDown: 1, ArrowUp: -1, Home: -most, End: most }[event.key];
 }
 
+// A token in a line of another text: what is written from right to left, such as Hebrew and Arabic, is kept apart from
+// the line, whose numbers and quotation marks it would draw into itself; the same as in ui/widgets/formatting.py.
+function isolated(text) {
+  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(text) ? `\u2068${text}\u2069` : text;
+}
+
 // A share as "46.1%", near 1 as "> 99.9%" and near 0 as "< 0.1%"; the same as percent in ui/widgets/formatting.py.
 function percent(share) {
   if (share >= .9995) return "> 99.9%";
@@ -273,8 +301,10 @@ function greatest(values) {
   return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
 }
 
-function signed(value) {
-  return `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
+// A number with a true minus; what is rounded to zero has no sign.
+function signed(value, digits = 2) {
+  const text = Math.abs(value).toFixed(digits);
+  return `${value < 0 && Number(text) ? "−" : ""}${text}`;
 }
 
 // The colours of a strip: `most` above zero, `least` below.

@@ -4,10 +4,10 @@ const COLOURS = { embeddings: "#0072b2", attention: "#e69f00", attention_norm: "
   feed_forward_norm: "#8a92a0", pooler: "#56b4e9", nsp: "#cc79a7", sop: "#cc79a7", mlm: "#d55e00", replaced: "#d55e00",
   task: "#6a5acd" };
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".tower");
   const state = root.state ?? (root.state = {});
-  Object.assign(state, { data, send: setTriggerValue });
+  Object.assign(state, { data, send });
   const drawn = JSON.stringify([data.boxes, data.heads, data.tokens, data.direction, data.layers]);
   if (state.drawn === drawn) {
     // Only the open box or layer has changed. Do not build the boxes again: the pointer may be pressing one.
@@ -53,7 +53,13 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     button.type = "button";
     button.dataset.change = change;
     button.setAttribute("aria-label", label);
-    button.onclick = () => state.send("layer", state.data.layer + change);
+    button.onclick = () => {
+      // Go there at once: a second press goes on from there.
+      const data = { ...state.data, layer: state.data.layer + change };
+      if (!state.send("layer", data.layer)) return;
+      state.data = data;
+      mark();
+    };
     return button;
   }
 

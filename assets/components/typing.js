@@ -22,7 +22,8 @@ export default inOrder(function ({ data }) {
     own.forEach((key) => sessionStorage.removeItem(key));
   });
   on("keydown", (field, event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    // The Enter that ends a word of an input method: Safari tells it by the code 229 alone.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     event.stopPropagation();
     field.blur(); // Streamlit applies a text when its field is left
@@ -45,5 +46,6 @@ export default inOrder(function ({ data }) {
   return () => {
     listening.abort();
     drawn.disconnect();
+    page?.removeAttribute("data-typing"); // the field may leave with this component, and tells nothing then
   };
 });

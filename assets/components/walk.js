@@ -179,8 +179,7 @@ class Walk {
       if (this.sent === `${step} ${token}` || !this.root.isConnected) return;
       // The run of the page that follows would make the motion stumble.
       if (this.root.getAnimations({ subtree: true }).some((one) => one.playState === "running")) return this.remember();
-      this.sent = `${step} ${token}`;
-      this.send("pause", { step, token });
+      if (this.send("pause", { step, token })) this.sent = `${step} ${token}`;
     }, STAY);
   }
 
@@ -814,10 +813,10 @@ const DRAWINGS = { pieces: "drawPieces", embeddings: "drawEmbeddings", head: "dr
   attention_norm: "drawNorm", feed_forward: "drawFeedForward", layers: "drawLayers", nsp: "drawPair", sop: "drawPair",
   replaced: "drawReplaced", task: "drawTask", mlm: "drawWords" };
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".walk");
   root.walk ??= new Walk(root);
-  root.walk.take(data, setTriggerValue);
+  root.walk.take(data, send);
   const key = (event) => root.walk.key(event);
   window.addEventListener("keydown", key);
   return () => window.removeEventListener("keydown", key);

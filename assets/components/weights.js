@@ -1,8 +1,7 @@
 // A table of bars with numbers: a row for each token, a column for each method. A press makes a token the one that looks.
 
 function written(value) {
-  if (value === null) return "";
-  return `${value < 0 ? "−" : ""}${(100 * Math.abs(value)).toFixed(1)}%`;
+  return value === null ? "" : `${signed(100 * value, 1)}%`;
 }
 
 function head(data) {
@@ -45,7 +44,7 @@ function build(data) {
   });
 }
 
-export default inOrder(function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, send }) {
   const root = parentElement.querySelector(".weights");
   const table = root.querySelector("table");
   const held = root.getRootNode().activeElement?.dataset?.position;
@@ -63,7 +62,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     if (!button) return;
     for (const other of buttons) other.setAttribute("aria-pressed", String(other === button));
     rove(button);
-    setTriggerValue("choose", Number(button.dataset.position));
+    send("choose", Number(button.dataset.position));
   };
   table.onkeydown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

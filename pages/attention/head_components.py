@@ -3,7 +3,7 @@
 import math
 
 from bert_tf.plots.models.walk_through import packed
-from ui.elements.component_registry import browser_value, register
+from ui.elements.component_registry import register
 
 _NEURON, _WEIGHTS = register("neuron"), register("weights")
 
@@ -22,9 +22,8 @@ def neuron(key, result, runs, chosen, queries, keys, dark, on_query, on_key):
     def token_rows(positions):
         return [{"token": result.tokens[position], "position": int(position)} for position in positions]
 
-    def press_handler(name, allowed, callback):
-        def pressed():
-            value = browser_value(key, name)
+    def press_handler(allowed, callback):
+        def pressed(value):
             if type(value) is int and value in allowed:
                 callback(value)
 
@@ -32,8 +31,7 @@ def neuron(key, result, runs, chosen, queries, keys, dark, on_query, on_key):
 
     _NEURON(
         key=key,
-        on_query_change=press_handler("query", queries, on_query),
-        on_key_change=press_handler("key", keys, on_key),
+        presses={"query": press_handler(queries, on_query), "key": press_handler(keys, on_key)},
         data={
             "queries": token_rows(queries),
             "direction": runs,
@@ -62,15 +60,14 @@ def weights(key, tokens, places, columns, chosen, dark, on_choose, label, hint):
         label: the name of the drawing, for a screen reader. hint: the line above the drawing.
     """
 
-    def pressed():
-        value = browser_value(key, "choose")
+    def pressed(value):
         if type(value) is int and 0 <= value < len(tokens):
             on_choose(value)
 
     rounded = [{**column, "values": [round(float(value), 6) for value in column["values"]]} for column in columns]
     _WEIGHTS(
         key=key,
-        on_choose_change=pressed,
+        presses={"choose": pressed},
         data={
             "rows": [{"token": tokens[place], "position": int(place)} for place in places],
             "columns": rounded,

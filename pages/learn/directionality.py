@@ -103,7 +103,9 @@ def _place(shared):
 
     def pressed(name):
         chosen = MaskPosition.parse(name)
-        if chosen and not typed:
+        if typed:
+            st.toast("The readers predict the [MASK] in the text. Delete it to hide another word.")
+        elif chosen:
             state.change_view(masks=() if chosen in hidden else (chosen,))
 
     components.chips(

@@ -1,8 +1,10 @@
 """The browser component of the page Walk through; see ``ui.elements.components``."""
 
-from ui.elements.component_registry import browser_value, register
+from functools import partial
 
-_WALK = register("walk")
+from ui.elements.component_registry import register
+
+_WALK = register("walk", large=True)
 
 
 def walk(key, data, on_pause, on_choose, on_go):
@@ -16,24 +18,17 @@ def walk(key, data, on_pause, on_choose, on_go):
         on_go: callable (name of the step, position of the token), called when the link of a step is pressed.
     """
 
-    def report(name, callback):
-        value = browser_value(key, name)
+    def report(callback, value):
         if not isinstance(value, dict) or value.get("step") not in data["steps"]:
             return
         token = value.get("token")
         if type(token) is int and 0 <= token < data["total"]:
             callback(value["step"], token)
 
-    def paused():
-        report("pause", on_pause)
-
-    def chosen():
-        value = browser_value(key, "choose")
+    def chosen(value):
         if isinstance(value, dict) and all(type(value.get(part)) is int for part in ("layer", "head")):
             if 0 <= value["layer"] < data["layers"] and 0 <= value["head"] < data["heads"]:
                 on_choose(value["layer"], value["head"])
 
-    def gone():
-        report("go", on_go)
-
-    _WALK(key=key, data=data, on_pause_change=paused, on_choose_change=chosen, on_go_change=gone)
+    presses = {"pause": partial(report, on_pause), "choose": chosen, "go": partial(report, on_go)}
+    _WALK(key=key, data=data, presses=presses)

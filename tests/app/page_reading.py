@@ -1,11 +1,14 @@
 """Reading what a page shows, and using the controls of its own components, for tests."""
 
+import itertools
 import json
 import time
 
 import numpy as np
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 
+_NUMBERS = itertools.count(1)  # of what is pressed
+_OF_THE_SESSION = ("made", "session", "answered")
 PATIENCE = 240  # seconds for work beside the page: the machine may be busy
 
 
@@ -15,21 +18,23 @@ def component(app, key):
 
 
 def components(app, key):
-    """What a page gave to each of its own components of this name, as the browser would get it, but for the time."""
-    actual = [json.loads(proto.json) for proto in _component_protos(app) if proto.component_name == f"bert_{key}"]
-    return [{name: value for name, value in one.items() if name != "made"} for one in actual]
+    """What a page gave to each of its own components of this name, but for the marks of the session."""
+    actual = [json.loads(proto.json) for proto in component_protos(app, key)]
+    return [{name: value for name, value in one.items() if name not in _OF_THE_SESSION} for one in actual]
 
 
-def _component_protos(app):
+def component_protos(app, key=""):
+    """The page's own components of this name, or all, as Streamlit sends them."""
     protos = (getattr(element, "proto", None) for element in walk(app._tree.root))
-    return [proto for proto in protos if type(proto).__name__ == "BidiComponent"]
+    own = [proto for proto in protos if type(proto).__name__ == "BidiComponent"]
+    return [proto for proto in own if key in ("", proto.component_name.removeprefix("bert_"))]
 
 
 def controls(app):
     """The controls of the page's own components: dict from a control's name to (what the browser gets, component)."""
     return {
         control["name"]: (control, proto)
-        for proto in _component_protos(app)
+        for proto in component_protos(app)
         for control in json.loads(proto.json).get("controls", ())
     }
 
@@ -42,9 +47,19 @@ def control(app, name):
 def use(app, name, value=None):
     """Use a control as the browser does, and run the page: press a button, or choose ``value`` of a menu or switch."""
     _, proto = controls(app)[name]
+    return press(app, proto, [next(_NUMBERS), "use", {"name": name, "value": value}])
+
+
+def press(app, proto, *presses, **sent):
+    """Send presses in a component as the browser does, and run the page.
+
+    Args: proto: of the component, see `component_protos`. presses: lists [number, event, value]. sent: another
+        ``session`` than that of the component's data, or another ``value`` of the whole message.
+    """
     states = app._tree.get_widget_states()
-    sent = [{"event": "use", "value": {"name": name, "value": value}}]
-    states.widgets.add(id=_make_trigger_id(proto.id, "events"), json_trigger_value=json.dumps(sent))
+    value = {"session": json.loads(proto.json)["session"], "presses": presses, **sent}
+    message = json.dumps([{"event": "presses", "value": sent.get("value", value)}])
+    states.widgets.add(id=_make_trigger_id(proto.id, "events"), json_trigger_value=message)
     return app._run(states)
 
 

@@ -9,10 +9,13 @@ from tests.app.conftest import use_models_in
 from tests.app.family_models import GOLDEN_FOLDERS
 from tests.app.page_reading import (
     column,
+    component,
+    component_protos,
     components,
     near,
     offered,
     page_text,
+    press,
     run_until_done,
 )
 
@@ -82,6 +85,16 @@ def test_a_typed_mask_is_asked_and_has_no_original(readers, open_app):
     app = run_until_done(open_app(page="directionality", a="The cat sat on the [MASK] in Paris, [MASK]."))
     assert all(card["title"] == "[MASK]" for drawn in components(app, "bars") for card in drawn["cards"])
     assert "The first [MASK] is predicted" in page_text(app) and "How likely" not in page_text(app)
+
+
+def test_a_press_beside_a_typed_mask_hides_nothing_says_why_and_is_drawn_anew(readers, open_app):
+    app = run_until_done(open_app(page="directionality", a="The [MASK] sat there"))
+    before = component_protos(app, "chips")[0]
+    press(app, before, [1, "toggle", "a2"])
+    after = component_protos(app, "chips")[0]
+    assert not any(chip["masked"] for chip in component(app, "chips")["chips"])
+    assert "Delete it to hide another word" in app.toast[0].value
+    assert after.json != before.json  # the browser has painted the word: it draws only data that are not equal
 
 
 def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):

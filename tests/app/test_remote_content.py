@@ -1,12 +1,15 @@
 """No text of a model card, a label or a file makes a visitor's browser ask another server."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from pages.models.models import _shown
 from tests.app.page_reading import page_text
+from ui.session.task_models import spans_to_draw
 from ui.widgets.formatting import escape_markdown
+from ui.widgets.highlights import token_highlights
 
 IMAGE = re.compile(r"!\[")
 
@@ -70,3 +73,9 @@ def test_other_texts_are_escaped_as_before():
 
 def test_what_is_written_from_right_to_left_is_kept_apart():
     assert escape_markdown("שלום!") == "\u2068שלום\\!\u2069" and escape_markdown("é!") == "é\\!"
+    text = "שלום a"
+    trace = SimpleNamespace(text_a=text, text_b=None, sources=["a", "a"], offsets=[(0, 4), (5, 6)], masks=())
+    parts = token_highlights(trace, [0.5, 0.5], lambda place: f"{place} nats")["a"]
+    assert [part["tip"] for part in parts if "tip" in part] == ["\u2068שלום\u2069: 0 nats", "a: 1 nats"]
+    tagged = {"text": text, "spans": [(0, 4), (5, 6)], "labels": ["X", "X"], "probabilities": [0.5, 0.25]}
+    assert [tip for *_, tip in spans_to_draw(tagged)[0]] == ["⁨שלום⁩: X, 50.0%", "a: X, 25.0%"]

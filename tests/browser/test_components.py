@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.plots.numbers import percent
 from ui.shell.limits import ROOT
-from ui.widgets.formatting import direction
+from ui.widgets.formatting import direction, isolated
 
 FOLDER = ROOT / "assets" / "components"
 SCRIPTS = sorted(FOLDER.glob("*.js"))
@@ -57,6 +57,14 @@ def test_a_token_that_the_query_may_not_read_has_neither_score_nor_weight(blank)
     assert page.evaluate("[scoreOf(null), weightOf(null, 0)]") == ["—", "not read"]
 
 
+def test_what_is_rounded_to_zero_has_no_minus(blank):
+    page = blank("weights")
+    assert page.evaluate("[-0.004, -0.006, 0, 1.25, -12].map((value) => signed(value))") == [
+        *("0.00", "−0.01", "0.00", "1.25", "−12.00")
+    ]
+    assert page.evaluate("[-0.0004, -0.0006, 0, 0.5, null].map(written)") == ["0.0%", "−0.1%", "0.0%", "50.0%", ""]
+
+
 @pytest.mark.parametrize(
     "share, order, verdict",
     [
@@ -84,6 +92,21 @@ def test_data_that_come_too_late_are_not_drawn(blank):
     assert "11.1%" in page.evaluate(place, first | {"made": 3})
 
 
+def test_a_drawing_that_comes_too_late_ends_only_itself(blank):
+    page = blank("gauge")
+    page.evaluate(
+        """() => {
+            window.ended = [];
+            window.place = document.body.appendChild(make("div", ""));
+            const draw = inOrder(({ data }) => () => window.ended.push(data.made));
+            window.end = (made) => draw({ parentElement: window.place, data: { made } });
+        }"""
+    )
+    assert page.evaluate("end(2); end(1)(); window.ended") == []
+    assert page.evaluate("window.last = end(3); window.ended") == [2]
+    assert page.evaluate("window.place.remove(); window.last(); window.ended") == [2, 3]
+
+
 def test_the_grid_has_the_ramps_colours(blank):
     ramp = ["#ffffff", "#0072b2", "#102030"]
     packed = np.array(blank("grid").evaluate("(ramp) => [...colours(ramp)]", ramp), np.uint32)
@@ -97,6 +120,8 @@ ENGLISH = "The cat sat on the mat"
 HEBREW = "החתול ישב על השטיח, COVID"
 ARABIC = "جلست القطة على السجادة"
 DRAW = "(data) => drawn({ parentElement: document.body, data, setTriggerValue: () => {} })"
+SEND = """(data) => drawn({ parentElement: document.body, data,
+    setTriggerValue: (name, value) => { window.sent = value; } })"""
 PLACES = "(words) => words.map((word) => { const box = word.getBoundingClientRect(); return [box.left, box.right]; })"
 
 
@@ -116,6 +141,26 @@ def runs_from(places, side):
     """Whether boxes follow each other in one line, each beginning where or after the one before ends."""
     ends = [(left, right) if side == "ltr" else (-right, -left) for left, right in places]
     return all(before[1] <= after[0] + 0.5 for before, after in zip(ends, ends[1:]))
+
+
+def test_the_components_keep_apart_what_the_pages_keep_apart(blank):
+    words = [
+        *ENGLISH.split(),
+        *HEBREW.split(),
+        *ARABIC.split(),
+        "ܐ",
+        "ߊ",
+        "ﬡ",
+        "ﻼ",
+        "𐤀",
+        "𞤀",
+        "é",
+        "中",
+        "12",
+        "[MASK]",
+    ]
+    page = blank("lines")
+    assert page.evaluate("(words) => words.map(isolated)", words) == [isolated(word) for word in words]
 
 
 @pytest.mark.parametrize("a, b", [(ENGLISH, HEBREW), (HEBREW, ENGLISH), (ARABIC, HEBREW), (ENGLISH, "")])
@@ -165,29 +210,72 @@ def test_a_masked_word_is_struck_through_and_moves_no_other_chip(blank):
     assert page.locator(".was").first.evaluate(look) == "line-through"
 
 
+def sent(page):
+    """The presses in the last message of a component that `SEND` drew, without their numbers."""
+    return [press[1:] for press in page.evaluate("window.sent.presses")]
+
+
+def test_presses_are_sent_until_they_are_answered_and_to_no_other_session(blank):
+    page = blank("controls", "chips")
+    chips = [chip(at, "a", word) for at, word in enumerate(ENGLISH.split())]
+    data = {"chips": chips, "controls": [], "directions": {"a": "ltr", "b": "ltr"}, "session": "one", "answered": 0}
+    page.evaluate(SEND, data)
+    for at in (0, 1):
+        page.locator("button").nth(at).click()
+    assert sent(page) == [["toggle", "a0"], ["toggle", "a1"]]
+    first, second = (press[0] for press in page.evaluate("window.sent.presses"))
+    assert 0 < first < second and page.evaluate("window.sent.session") == "one"
+    page.evaluate(SEND, {**data, "answered": first})
+    page.locator("button").nth(2).click()
+    assert sent(page) == [["toggle", "a1"], ["toggle", "a2"]]
+    page.evaluate(SEND, {**data, "session": "two"})
+    page.locator("button").nth(3).click()
+    assert sent(page) == [["toggle", "a3"]]
+    assert page.evaluate("window.sent.presses")[0][0] > second
+
+
+def test_a_component_sends_no_more_presses_than_the_server_takes(blank):
+    from ui.elements import component_registry
+
+    page = blank("grid")
+    assert page.evaluate("MOST_SENT") == component_registry._MOST_SENT
+
+
 def test_a_toolbar_sends_what_a_visitor_does_and_shows_what_the_server_says(blank):
     page = blank("controls", "toolbar")
     button = {"kind": "button", "name": "undo", "label": "Undo", "icon": "undo", "help": "", "disabled": False}
     menu = {"kind": "choice", "name": "layer", "label": "Layer", "options": ["Layer 1", "Layer 2"], "chosen": 0}
     switch = {"kind": "switch", "name": "whole", "label": "Whole words", "on": True, "help": ""}
     data = {"heading": "Attention", "controls": [{**button, "bare": True}, {**menu, "help": ""}, switch]}
-    page.evaluate("window.sent = []")
-    draw = """(data) => drawn({ parentElement: document.body, data,
-        setTriggerValue: (name, value) => window.sent.push([name, value]) })"""
-    page.evaluate(draw, data)
+    page.evaluate(SEND, data)
     assert page.get_by_role("heading", level=2).inner_text() == "Attention"
     page.get_by_role("button", name="Undo").click()
     page.get_by_role("combobox", name="Layer").select_option("Layer 2")
     page.get_by_role("switch", name="Whole words").click()
-    assert page.evaluate("window.sent") == [
+    assert sent(page) == [
         ["use", {"name": name, "value": value}] for name, value in (("undo", None), ("layer", 1), ("whole", False))
     ]
     # The server has refused both: the controls show its values again, and a button may be disabled now.
     page.evaluate(
-        draw, {**data, "controls": [{**button, "bare": True, "disabled": True}, {**menu, "help": ""}, switch]}
+        SEND, {**data, "controls": [{**button, "bare": True, "disabled": True}, {**menu, "help": ""}, switch]}
     )
     assert page.get_by_role("combobox").input_value() == "Layer 1" and page.get_by_role("switch").is_checked()
     assert page.get_by_role("button", name="Undo").is_disabled()
+
+
+def test_quick_presses_go_on_from_layer_to_layer(blank):
+    page = blank("tower")
+    names = ("embeddings", "attention", "attention_norm", "feed_forward", "feed_forward_norm")
+    boxes = [{"name": name, "title": name, "size": "", "shape": "", "work": "", "share": 0} for name in names]
+    data = {"boxes": boxes, "heads": [], "tokens": ["a"], "direction": "ltr", "chosen": "attention"}
+    page.evaluate(SEND, {**data, "layer": 0, "layers": 3})
+    onward = page.get_by_role("button", name="Next layer")
+    onward.click()
+    onward.click()
+    assert sent(page) == [["layer", 1], ["layer", 2]]
+    assert page.locator(".top b").inner_text() == "Encoder layer 3 of 3" and onward.is_disabled()
+    page.evaluate(SEND, {**data, "layer": 1, "layers": 3})
+    assert page.locator(".top b").inner_text() == "Encoder layer 2 of 3" and onward.is_enabled()
 
 
 def test_a_typed_text_runs_as_its_first_letter_does(blank):
@@ -195,6 +283,24 @@ def test_a_typed_text_runs_as_its_first_letter_does(blank):
     page.set_content(f'<div class="stMainBlockContainer"><textarea>{HEBREW}</textarea></div>')
     page.add_style_tag(path=ROOT / "assets" / "style.css")
     assert page.locator("textarea").evaluate("(field) => getComputedStyle(field).unicodeBidi") == "plaintext"
+
+
+def test_the_end_of_an_input_method_s_word_applies_nothing_and_results_are_not_left_dimmed(blank):
+    page = blank("typing")
+    page.set_content('<div class="stMainBlockContainer st-key-text"><textarea aria-label="Text"></textarea></div>')
+    # A page without an address has no storage.
+    page.evaluate("Object.defineProperty(window, 'sessionStorage', { value: { getItem: () => null, setItem() {} } })")
+    page.evaluate("(data) => { window.end = drawn({ parentElement: make('div', ''), data }); }", {"keys": ["text"]})
+    field, main = page.locator("textarea"), page.locator(".stMainBlockContainer")
+    press = """(field, keyCode) => field.dispatchEvent(
+        new KeyboardEvent("keydown", { key: "Enter", keyCode, bubbles: true, cancelable: true }))"""
+    field.focus()
+    # Whether the default of Enter, a new line or the end of a word, is left to the browser.
+    assert field.evaluate(press, 229) and not field.evaluate(press, 13)
+    page.keyboard.type("a")
+    assert main.get_attribute("data-typing") == ""
+    page.evaluate("window.end()")
+    assert main.get_attribute("data-typing") is None
 
 
 def test_the_words_of_a_button_and_the_columns_of_readers_have_room(blank):

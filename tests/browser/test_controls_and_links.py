@@ -221,6 +221,9 @@ def test_a_press_that_cannot_reach_the_server_does_not_look_as_if_it_did(visit):
     word.click()
     page.locator(".controls label", has_text="Whole words").click()
     assert word.get_attribute("aria-pressed") == "false" and switch.is_checked()
+    share = page.locator(".picture button:visible").first
+    share.click()
+    expect(share).to_be_enabled()
     app.evaluate("(app) => { app.dataset.testConnectionState = 'CONNECTED'; }")
     word.click()
     expect(word).to_have_attribute("aria-pressed", "true")

@@ -110,6 +110,23 @@ def test_of_several_masks_one_card_is_open(visit):
     folded.focus()
     page.keyboard.press("Enter")
     expect(open_card).to_have_text("the")
+    expect(page.locator(".card:not(.folded) button.bar").first).to_be_focused()
+
+
+def test_words_pressed_while_the_page_computes_are_all_masked_and_undone_one_by_one(visit):
+    page = visit(PAIR).page
+    chip(page, "ate").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_enabled()
+    presses = """async (root, words) => {
+        for (const word of words) {
+            [...root.querySelectorAll("button.chip")].find((one) => one.textContent === word).click();
+            await new Promise((done) => setTimeout(done, 2));
+        }
+        root.querySelector("[aria-label=Undo]").click();
+    }"""
+    root = page.locator(".chips").evaluate_handle("(root) => root.parentElement")
+    root.evaluate(presses, ["The", "the", "It", "was", "good"])
+    wait_for_link(page, "mask", "a0,a2,a3,b0,b1")
 
 
 def test_two_models_of_other_tokens_show_the_same_place(visit):

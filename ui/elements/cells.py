@@ -1,6 +1,6 @@
 """Two components: a table of coloured cells, and texts with coloured words."""
 
-from ui.elements.component_registry import browser_value, register
+from ui.elements.component_registry import register
 from ui.widgets.formatting import direction
 
 _CELLS, _MARKS = register("cells"), register("marks")
@@ -25,8 +25,7 @@ def cells(key, label, corner, rows, columns, tips, ramp, on_press=None, **look):
     All lists with one value for each cell go row by row.
     """
 
-    def pressed():
-        value = browser_value(key, "press")
+    def pressed(value):
         if not isinstance(value, dict) or not all(type(value.get(name)) is int for name in ("row", "column")):
             return
         if 0 <= value["row"] < len(rows) and 0 <= value["column"] < len(columns):
@@ -51,10 +50,7 @@ def cells(key, label, corner, rows, columns, tips, ramp, on_press=None, **look):
         "still": on_press is None,
         **look,
     }
-    if on_press is None:
-        _CELLS(key=key, data=data)
-    else:
-        _CELLS(key=key, data=data, on_press_change=pressed)
+    _CELLS(key=key, data=data, presses=None if on_press is None else {"press": pressed})
 
 
 def marks(key, parts, ramp, legend, hint):

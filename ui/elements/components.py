@@ -8,14 +8,13 @@ import uuid
 
 import streamlit as st
 
-from ui.elements.component_registry import browser_value, register
+from ui.elements.component_registry import register
 from ui.elements.toolbar import control_data, use_control
 from ui.session import state
 from ui.widgets.formatting import direction
 
-_NAV, _TYPING, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
-    register, ("nav", "typing", "bars", "gauge", "grid", "lines", "heads", "picture")
-)
+_NAV, _TYPING, _BARS, _GAUGE, _HEADS, _PICTURE = map(register, ("nav", "typing", "bars", "gauge", "heads", "picture"))
+_GRID, _LINES = register("grid", large=True), register("lines", large=True)
 _CHIPS = register("chips", "controls")
 _PICTURES = ("svg", "png")
 #: The most lines that the grid draws for a head; the least weight drawn, as a share of the head's greatest weight.
@@ -35,24 +34,17 @@ def nav(key, sections, current, dark, on_go):
         on_go: callable (page's name), called when a link is pressed.
     """
 
-    def pressed():
-        value = browser_value(key, "go")
+    def pressed(value):
         if isinstance(value, str):
             on_go(value)
 
-    def went_back():
-        value = browser_value(key, "back")
+    def went_back(value):
         if isinstance(value, str):
             state.open_link(value)
 
     data = {"sections": sections, "current": current, "dark": dark}
-    _NAV(
-        key=key,
-        data=data,
-        on_go_change=pressed,
-        on_theme_change=state.keep_view_next_run,
-        on_back_change=went_back,
-    )
+    presses = {"go": pressed, "theme": lambda _: state.keep_view_next_run(), "back": went_back}
+    _NAV(key=key, data=data, presses=presses)
 
 
 def typing(key, keys):
@@ -72,8 +64,7 @@ def chips(key, strip, texts, on_toggle, controls=(), linked=False):
         linked: whether pointing at a token marks it in the other linked components of the page too.
     """
 
-    def pressed():
-        value = browser_value(key, "toggle")
+    def pressed(value):
         if isinstance(value, str):
             on_toggle(value)
 
@@ -83,7 +74,7 @@ def chips(key, strip, texts, on_toggle, controls=(), linked=False):
         "controls": control_data(controls),
         "linked": linked,
     }
-    _CHIPS(key=key, data=data, on_toggle_change=pressed, on_use_change=use_control(key, controls))
+    _CHIPS(key=key, data=data, presses={"toggle": pressed, "use": use_control(controls)})
 
 
 def bars(key, cards, on_fill=None, linked=False):
@@ -98,8 +89,7 @@ def bars(key, cards, on_fill=None, linked=False):
             chips are another model's tokens.
     """
 
-    def pressed():
-        value = browser_value(key, "fill")
+    def pressed(value):
         if isinstance(value, dict) and all(type(value.get(name)) is int for name in ("position", "token")):
             on_fill(value["position"], value["token"])
 
@@ -107,7 +97,7 @@ def bars(key, cards, on_fill=None, linked=False):
     if on_fill is None:
         _BARS(key=key, data={**data, "still": True})
     else:
-        _BARS(key=key, data=data, on_fill_change=pressed)
+        _BARS(key=key, data=data, presses={"fill": pressed})
 
 
 def gauge(key, is_next, order=False):
@@ -149,14 +139,14 @@ def grid(
         page: callable () -> the HTML page that is saved.
     """
 
-    def pressed():
-        pressed_head = _head_sent(key, "open")
-        if pressed_head:
-            on_open(min(max(pressed_head[0], 0), tiles.layers - 1), min(max(pressed_head[1], 0), tiles.heads - 1))
+    def pressed(value):
+        head = _head_sent(value)
+        if head:
+            on_open(min(max(head[0], 0), tiles.layers - 1), min(max(head[1], 0), tiles.heads - 1))
 
     data = grid_data(tiles, ramp, chosen, style, dark, tallest, texts, name, hint, label, caption)
     data, asked = _with_page(key, data, page)
-    _GRID(key=key, on_open_change=pressed, on_page_change=asked, data=data)
+    _GRID(key=key, data=data, presses={"open": pressed, "page": asked})
 
 
 def grid_data(tiles, ramp, chosen, style, dark, tallest, texts, name, hint, label, caption):
@@ -184,10 +174,10 @@ def grid_data(tiles, ramp, chosen, style, dark, tallest, texts, name, hint, labe
 
 
 def _with_page(key, data, page):
-    """Add the saved HTML page to a component's data if its button was pressed: (data, callback of that button)."""
+    """Add the saved HTML page to a component's data if its button was pressed: (data, what its press calls)."""
     flag = f"_{key}_page"
 
-    def asked():
+    def asked(_):
         st.session_state[flag] = True
 
     if page is not None and st.session_state.pop(flag, False):
@@ -195,9 +185,8 @@ def _with_page(key, data, page):
     return data, asked
 
 
-def _head_sent(key, name):
-    """The (layer, head) that the browser sent, or None."""
-    value = browser_value(key, name)
+def _head_sent(value):
+    """The (layer, head) in a value of the browser, or None."""
     if isinstance(value, dict) and all(type(value.get(part)) is int for part in ("layer", "head")):
         return value["layer"], value["head"]
     return None
@@ -213,12 +202,12 @@ def heads(key, chosen, colours, several, on_drop):
         on_drop: callable (layer, head), called when a name is pressed.
     """
 
-    def pressed():
-        dropped = _head_sent(key, "drop")
+    def pressed(value):
+        dropped = _head_sent(value)
         if dropped in chosen:
             on_drop(*dropped)
 
-    _HEADS(key=key, data={"heads": named_heads(chosen, colours), "several": several}, on_drop_change=pressed)
+    _HEADS(key=key, data={"heads": named_heads(chosen, colours), "several": several}, presses={"drop": pressed})
 
 
 def named_heads(chosen, colours):
@@ -257,14 +246,13 @@ def lines(
             them; None if another component tells it.
     """
 
-    def scrolled():
-        value = browser_value(key, "start")
+    def scrolled(value):
         if type(value) is int:
             on_start(min(max(value, 0), len(weights.left)))
 
     data = lines_data(weights, name, colours, least, caption) | {"linked": linked, "framed": framed}
     data, asked = _with_page(key, data | {"start": start}, page)
-    _LINES(key=key, data=data, on_page_change=asked, on_start_change=scrolled)
+    _LINES(key=key, data=data, presses={"page": asked, "start": scrolled})
 
 
 def lines_data(weights, name, colours, least, caption):
@@ -295,8 +283,7 @@ def picture(key, title, name, figure, card=""):
     """
     asked = f"_{key}_asked"
 
-    def pressed():
-        value = browser_value(key, "ask")
+    def pressed(value):
         if isinstance(value, dict) and value.get("format") in _PICTURES:
             st.session_state[asked] = value
 
@@ -309,7 +296,7 @@ def picture(key, title, name, figure, card=""):
 
             data["library"] = get_plotlyjs()
         st.toast(f"{name}.{request['format']} is saved where your browser puts downloads.", icon=":material/download:")
-    _PICTURE(key=key, data=data, on_ask_change=pressed, width="content" if card else "stretch")
+    _PICTURE(key=key, data=data, presses={"ask": pressed}, width="content" if card else "stretch")
 
 
 def drawing_files(key, title, name, formats):
@@ -340,20 +327,17 @@ def tower(key, boxes, heads, tokens, runs, chosen, layer, layers, on_open, on_la
         on_layer: callable (layer's index), called when the visitor goes to another layer.
     """
 
-    def box_pressed():
-        value = browser_value(key, "open")
+    def box_pressed(value):
         if isinstance(value, str):
             on_open(value)
 
-    def moved():
-        value = browser_value(key, "layer")
+    def moved(value):
         if type(value) is int:
             on_layer(value)
 
     _TOWER(
         key=key,
-        on_open_change=box_pressed,
-        on_layer_change=moved,
+        presses={"open": box_pressed, "layer": moved},
         data={
             "boxes": boxes,
             "heads": heads,

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from ui.elements.component_registry import browser_value, register
+from ui.elements.component_registry import register
 from ui.samples.glossary import TERMS
 
 _GLOSSARY, _TERMS = register("glossary"), register("terms")
@@ -19,12 +19,11 @@ def glossary(key, terms, on_go):
     """
     pages = {term["page"] for term in terms}
 
-    def pressed():
-        value = browser_value(key, "go")
+    def pressed(value):
         if isinstance(value, str) and value in pages:
             on_go(value)
 
-    _GLOSSARY(key=key, data={"terms": terms}, on_go_change=pressed)
+    _GLOSSARY(key=key, data={"terms": terms}, presses={"go": pressed})
 
 
 def mark_terms(key):

@@ -6,7 +6,7 @@ The controls change the view through a function of their own; what they show is 
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from ui.elements.component_registry import browser_value, register
+from ui.elements.component_registry import register
 
 _TOOLBAR = register("toolbar", "controls")
 
@@ -73,7 +73,8 @@ def toolbar(key, *controls, heading=""):
         heading: str. Of the part of the page that follows.
     """
     data = {"heading": heading, "controls": control_data(controls)}
-    _TOOLBAR(key=key, data=data, on_use_change=use_control(key, controls), width="stretch" if heading else "content")
+    presses = {"use": use_control(controls)}
+    _TOOLBAR(key=key, data=data, presses=presses, width="stretch" if heading else "content")
 
 
 def control_data(controls):
@@ -89,11 +90,10 @@ def control_data(controls):
     ]
 
 
-def use_control(key, controls):
-    """The callback of the component ``key``, which calls the function of the control that a visitor used."""
+def use_control(controls):
+    """The function that a component hands what a visitor did; it calls that of the control that was used."""
 
-    def used():
-        value = browser_value(key, "use")
+    def used(value):
         if isinstance(value, dict):
             for control in controls:
                 if control.name == value.get("name"):

@@ -1,7 +1,7 @@
 """The browser component that keeps the visitor's token in a cookie."""
 
 from ui import ownership
-from ui.elements.component_registry import browser_value, register
+from ui.elements.component_registry import register
 from ui.session import state
 
 _VISITOR, _KEY = register("visitor"), "c_visitor"
@@ -16,11 +16,10 @@ def draw():
         "may_adopt": ownership.may_adopt(),
         "seconds": _SECONDS,
     }
-    _VISITOR(key=_KEY, data=data, on_known_change=_adopt)
+    _VISITOR(key=_KEY, data=data, presses={"known": _adopt})
 
 
-def _adopt():
+def _adopt(known):
     state.keep_view_next_run()
-    known = browser_value(_KEY, "known")
     if isinstance(known, str):
         ownership.adopt(known)

@@ -11,6 +11,7 @@ from bert_tf.plots.numbers import percent
 from ui.samples.examples import is_example
 from ui.session import model_store, state
 from ui.shell.server_cache import server_cache
+from ui.widgets.formatting import isolated
 
 _MOST_CHOICES = 12
 
@@ -253,8 +254,9 @@ def spans_to_draw(prediction):
     """The labelled spans of a tagged text: (places for ``split_at_spans``, labels in order of appearance)."""
     labelled = labelled_spans(prediction)
     labels = list(dict.fromkeys(label for _, _, label, _ in labelled))
+    text = prediction["text"]
     places = [
-        (start, end, labels.index(label), label, f"{prediction['text'][start:end]}: {label}, {percent(chance)}")
+        (start, end, labels.index(label), label, f"{isolated(text[start:end])}: {label}, {percent(chance)}")
         for start, end, label, chance in labelled
     ]
     return places, labels

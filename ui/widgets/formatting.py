@@ -147,13 +147,21 @@ _ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"  # of a text with a direction of 
 def escape_markdown(text):
     """A text or a token with its Markdown characters escaped.
 
-    A word joiner keeps an address from becoming a link, and what is written from right to left is kept apart from the
-    line around it, whose numbers and quotation marks it would draw into itself.
+    A word joiner keeps an address from becoming a link; see also `isolated`.
     """
     text = _ADDRESS.sub(lambda match: match[0] + _WORD_JOINER, text)
     escaped = "".join("\\" + letter if letter in "\\`*_{}[]()<>#+-.!|~$:&" else letter for letter in text)
+    return isolated(escaped)
+
+
+def isolated(text):
+    """A text or a token for a line of another text; what is written from right to left is kept apart from that line.
+
+    It would draw the line's numbers and quotation marks into itself. The same as ``isolated`` in
+    ``assets/components/shared.js``.
+    """
     has_own_direction = any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
-    return f"{_ISOLATE}{escaped}{_END_OF_ISOLATE}" if has_own_direction else escaped
+    return f"{_ISOLATE}{text}{_END_OF_ISOLATE}" if has_own_direction else text
 
 
 def replaced(kind, asked, used):

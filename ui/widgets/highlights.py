@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ui.widgets.formatting import signed
+from ui.widgets.formatting import isolated, signed
 
 
 def word_highlights(trace, scores, target, unit="nats", least=0.0):
@@ -86,7 +86,7 @@ def _parts(trace, words):
             parts.append(
                 {
                     "text": word.text,
-                    "tip": f"hidden: {word.text}" if hidden else f"{word.text}: {tip}",
+                    "tip": f"hidden: {word.text}" if hidden else f"{isolated(word.text)}: {tip}",
                     "shade": round(float(shade), 3),
                     "hidden": hidden,
                     "asked": asked,
@@ -115,7 +115,7 @@ def token_highlights(trace, shades, describe):
             start, stop = trace.offsets[place]
             if start > end:
                 parts.append({"text": text[end:start]})
-            name = "hidden" if place in trace.masks else text[start:stop]
+            name = "hidden" if place in trace.masks else isolated(text[start:stop])
             parts.append(
                 {
                     "text": text[max(start, end) : stop],

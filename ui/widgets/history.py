@@ -9,7 +9,10 @@ _LONGEST = 100  # steps that are kept
 
 
 def record():
-    """Add the view's texts and masks to the history if they have changed. Call it before the page is drawn."""
+    """Add the view's texts and masks to the history if they have changed.
+
+    Call it before the page is drawn, and after a change that others may follow before it is.
+    """
     steps, at = st.session_state.get(_HISTORY, ((), -1))
     now = _inputs(state.view())
     if at < 0 or steps[at] != now:
@@ -39,6 +42,7 @@ def redo():
 
 
 def _move(step):
+    record()  # what was pressed right before, with no run of the page between
     steps, at = st.session_state.get(_HISTORY, ((), -1))
     if 0 <= at + step < len(steps):
         a, b, masks = steps[at + step]

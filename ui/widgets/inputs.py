@@ -321,6 +321,7 @@ def token_strip(shared, encoding, key, linked=False):
             st.toast(f"At most {state.limits().max_masks} masks fit here: unmask one first.")
             return
         state.replace_view(now.toggled(spot))
+        history.record()
 
     whole = Switch(
         "whole",
