@@ -96,6 +96,24 @@ def test_other_architectures_are_refused(values):
         BertConfig.from_dict(values)
 
 
+@pytest.mark.parametrize(
+    "model_type, values, changes",
+    [
+        ("distilbert", {"activation": "gelu", "hidden_act": "relu"}, {}),
+        ("distilbert", {"hidden_act": "relu", "activation": "gelu_new"}, {"hidden_act": "gelu_new"}),
+        ("distilbert", {"intermediate_size": 99, "hidden_act": "relu"}, {}),
+        ("distilbert", {"num_attention_heads": 6, "n_heads": 12}, {"num_attention_heads": 6}),
+        ("modernbert", {"layer_norm_eps": 1e-12}, {}),
+        ("modernbert", {"norm_eps": 1e-6, "layer_norm_eps": 1e-12}, {"layer_norm_eps": 1e-6}),
+        ("modernbert", {"hidden_act": "relu", "hidden_dropout_prob": 0.5}, {}),
+    ],
+)
+def test_berts_names_count_only_where_transformers_reads_them(model_type, values, changes):
+    config = BertConfig.from_dict({"model_type": model_type, **values})
+    assert config == BertConfig.named("base", model_type, **changes)
+    assert BertConfig.from_dict(config.to_dict()) == config
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_both_formats_round_trip(size, tmp_path):
     config = BertConfig.named(size, vocab_size=1234)

@@ -30,6 +30,7 @@ class Architecture:
         learns_besides: tuple of str. Training signals beside the heads' objectives, a few words each.
         defaults: dict. Settings that differ from BERT's if a file does not state them.
         settings: dict of field of `BertConfig` -> key in its config.json, where they differ.
+        bert_names: frozenset of str. The fields of `settings` that Transformers reads by BERT's name too.
         ignored: frozenset of str. Keys of its config.json that do not change the network.
         only: dict of setting -> the only value that it can have.
         fixed: dict of key in its config.json -> the only supported value, for keys without a field. Written too.
@@ -86,6 +87,7 @@ class Architecture:
     learns_besides: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    bert_names: frozenset[str] = frozenset()
     ignored: frozenset[str] = frozenset()
     only: dict[str, Any] = field(default_factory=dict)
     fixed: dict[str, Any] = field(default_factory=dict)

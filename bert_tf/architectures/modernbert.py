@@ -17,8 +17,6 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
     of the released files."""
     values = dict(values)
     values.pop("position_embedding_type", None)  # released files name "absolute" or "sans_pos"; neither is read
-    if "norm_eps" in values:
-        values.pop("layer_norm_eps", None)
     types = values.pop("layer_types", None)
     if types is not None:
         values["global_attn_every_n_layers"] = _every(types)
