@@ -429,7 +429,7 @@ class BertConfig:
         settings = {key: value for key, value in values.items() if key in fields - architecture.ignored}
         if settings.get("pad_token_id", 0) is None:
             del settings["pad_token_id"]
-        settings = {**architecture.defaults, **settings}
+        settings = {**architecture.defaults, **architecture.file_defaults, **settings}
         activation = settings.get("hidden_act", "gelu")
         if isinstance(activation, str):
             activation = _ACTIVATION_ALIASES.get(activation, activation)

@@ -114,6 +114,19 @@ def test_berts_names_count_only_where_transformers_reads_them(model_type, values
     assert BertConfig.from_dict(config.to_dict()) == config
 
 
+@pytest.mark.parametrize("model_type", ARCHITECTURES)
+def test_an_epsilon_that_a_file_does_not_state_is_that_of_transformers(model_type):
+    wanted = {"modernbert": 1e-5, "deberta-v2": 1e-7}.get(model_type, 1e-12)
+    assert BertConfig.from_dict({"model_type": model_type}).layer_norm_eps == wanted
+
+
+def test_the_named_sizes_keep_the_published_epsilon():
+    for model_type in ("roberta", "xlm-roberta", "camembert"):
+        config = BertConfig.named("base", model_type)
+        assert config.layer_norm_eps == 1e-5
+        assert BertConfig.from_dict(config.to_hf_dict()) == config
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_both_formats_round_trip(size, tmp_path):
     config = BertConfig.named(size, vocab_size=1234)
