@@ -10,6 +10,8 @@ _ATTENTION, _ATTENTION_NORM, _FEED_FORWARD, _FEED_FORWARD_NORM = LAYER_PARTS
 _LAYER, _STORED = "bert.encoder.layer.*", "model.layers.*"
 # Kind of layer in rope_parameters -> the key of the released files.
 _THETAS = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
+# Keys that only the heads read.
+_OF_HEADS = ("classifier_activation", "classifier_bias", "decoder_bias")
 
 
 def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
@@ -17,6 +19,9 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
     of the released files."""
     values = dict(values)
     values.pop("position_embedding_type", None)  # released files name "absolute" or "sans_pos"; neither is read
+    if values.get("architectures") == ["ModernBertModel"]:  # an encoder alone
+        for key in _OF_HEADS:
+            values.pop(key, None)
     types = values.pop("layer_types", None)
     if types is not None:
         values["global_attn_every_n_layers"] = _every(types)

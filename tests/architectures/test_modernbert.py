@@ -251,6 +251,17 @@ def test_another_network_is_refused_by_name(change, word):
         BertConfig.from_dict({**RELEASED, **change})
 
 
+def test_an_encoder_alone_is_read_whatever_the_keys_of_heads_say():
+    keys = {"classifier_activation": "silu", "classifier_bias": True, "decoder_bias": False}
+    encoder = BertConfig.from_dict({**RELEASED, **keys, "architectures": ["ModernBertModel"]})
+    assert encoder == BertConfig.named("base", "modernbert")
+    for key, value in keys.items():
+        with pytest.raises(ConfigError, match=key):
+            BertConfig.from_dict({**RELEASED, key: value})
+    with pytest.raises(ConfigError, match="norm_bias"):
+        BertConfig.from_dict({**RELEASED, "norm_bias": True, "architectures": ["ModernBertModel"]})
+
+
 def test_bert_has_no_window():
     with pytest.raises(ConfigError, match="local_attention"):
         BertConfig.tiny(local_attention=128)
