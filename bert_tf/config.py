@@ -430,6 +430,10 @@ class BertConfig:
         if settings.get("pad_token_id", 0) is None:
             del settings["pad_token_id"]
         settings = {**architecture.defaults, **architecture.file_defaults, **settings}
+        # Some tools write the width of the tables into every file; H is what a file without it means.
+        is_hidden_size = settings.get("embedding_size") == settings.get("hidden_size", cls.hidden_size)
+        if is_hidden_size and architecture.only.get("embedding_size", 0) is None and architecture.stacks == 1:
+            settings["embedding_size"] = None
         activation = settings.get("hidden_act", "gelu")
         if isinstance(activation, str):
             activation = _ACTIVATION_ALIASES.get(activation, activation)

@@ -39,8 +39,6 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
     most = values.get("max_relative_positions", -1)
     if type(most) is int and most < 1:  # as Transformers reads it
         values["max_relative_positions"] = values.get("max_position_embeddings", 512)
-    if values.get("embedding_size", 0) == values.get("hidden_size"):
-        del values["embedding_size"]
     return values
 
 
