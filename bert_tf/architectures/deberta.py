@@ -30,7 +30,7 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
     network = _NETWORK if _NETWORK.keys() & values.keys() else {}
     for key, (missing, needed) in network.items():
         value = values.pop(key, missing)
-        if (_names(value) if isinstance(needed, set) else value) != needed:
+        if (_names(key, value) if isinstance(needed, set) else value) != needed:
             expected = " and ".join(sorted(needed)) if isinstance(needed, set) else needed
             raise ValueError(
                 f"{key} is {value!r:.60}; of the DeBERTa family only v3 can be read, where it is {expected}. DeBERTa "
@@ -42,8 +42,10 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _names(value: Any) -> set[str]:
+def _names(key: str, value: Any) -> set[str]:
     """The names in a text such as "p2c|c2p", or in a list."""
+    if not isinstance(value, str | list | None):
+        raise ValueError(f"{key} is {value!r:.60}; it must be a text or a list.")
     parts = value.lower().split("|") if isinstance(value, str) else value or ()
     return {str(part).strip() for part in parts}
 

@@ -46,8 +46,10 @@ def _object(name: str, value: Any) -> dict[str, Any]:
     return value or {}
 
 
-def _every(types: list[str]) -> int:
+def _every(types: Any) -> int:
     """Every how many layers attention is global, from the list of the layers' types."""
+    if not isinstance(types, list):
+        raise ValueError(f"layer_types is {types!r:.60}; it must be a list.")
     global_layers = [index for index, kind in enumerate(types) if kind == "full_attention"]
     every = global_layers[1] if len(global_layers) > 1 else len(types)
     if global_layers != list(range(0, len(types), max(1, every))):
