@@ -84,7 +84,6 @@ def test_unknown_key_is_named_with_the_nearest_known_one():
         *({"model_type": "modernbert", "rope_parameters": value} for value in ([1], 5, {"full_attention": [1]})),
         *({"model_type": "modernbert", "rope_scaling": value} for value in ("yarn", [], 0)),
         *({"model_type": "modernbert", "layer_types": value} for value in (5, "full_attention", {}, [[1]])),
-        *({"model_type": "deberta-v2", key: 5} for key in ("norm_rel_ebd", "pos_att_type", "relative_attention")),
         *({"model_type": name, "hidden_size": value} for name in ARCHITECTURES for value in ([], "768", None)),
         {"model_type": "deberta-v2", "max_relative_positions": "256"},
         {"model_type": "gpt2"},
