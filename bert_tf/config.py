@@ -413,7 +413,7 @@ class BertConfig:
         for key, value in architecture.fixed.items():
             if values.pop(key, value) != value:
                 raise ConfigError(f"{key} is not {value!r}; {architecture.with_article} model with it cannot be read.")
-        values = {_field_name(architecture, key): value for key, value in values.items()}
+        values = _by_field(architecture, values)
         allowed = {} if architecture.attention_direction == "bidirectional" else {"is_decoder": (True,)}
         for key, harmless in _CHANGES.items():
             is_own_name = key in architecture.settings.values()
@@ -429,7 +429,11 @@ class BertConfig:
         settings = {key: value for key, value in values.items() if key in fields - architecture.ignored}
         if settings.get("pad_token_id", 0) is None:
             del settings["pad_token_id"]
-        settings = {**architecture.defaults, **settings}
+        settings = {**architecture.defaults, **architecture.file_defaults, **settings}
+        # Some tools write the width of the tables into every file; H is what a file without it means.
+        is_hidden_size = settings.get("embedding_size") == settings.get("hidden_size", cls.hidden_size)
+        if is_hidden_size and architecture.only.get("embedding_size", 0) is None and architecture.stacks == 1:
+            settings["embedding_size"] = None
         activation = settings.get("hidden_act", "gelu")
         if isinstance(activation, str):
             activation = _ACTIVATION_ALIASES.get(activation, activation)
@@ -509,8 +513,19 @@ def _warn_unknown(key, fields):
 _LEFT_OUT = (("tie_word_embeddings", True),)  # settings that a file states only if they have another value
 
 
-def _field_name(architecture, key):
-    return next((name for name, file_key in architecture.settings.items() if file_key == key), key)
+def _by_field(architecture, values):
+    """The values of a file by the names of the fields.
+
+    For a setting with a name of its own in the architecture's files, BERT's name is dropped, as Transformers passes it
+    over; or it is the one that counts, where Transformers knows both.
+    """
+    names, known = architecture.settings, architecture.bert_names
+    fields = {file_key: name for name, file_key in names.items()}
+    # No file of Transformers has ALBERT's key beside such names; our own settings (`to_dict`) have every field.
+    is_file = "num_hidden_groups" not in values
+    by_field = {name: values[key] for key, name in fields.items() if key in values}
+    others = {key: value for key, value in values.items() if key not in fields}
+    return by_field | {key: value for key, value in others.items() if not (is_file and key in names.keys() - known)}
 
 
 def _check_choice(name, value, choices):

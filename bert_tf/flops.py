@@ -22,6 +22,9 @@ ENCODER_PARTS = ("embeddings", "attention", "feed_forward")
 def flops_by_part(config: BertConfig, tokens: int, masks: int = 1) -> dict[str, int]:
     """Return the floating-point operations of one forward pass of one sequence, by part.
 
+    DeBERTa's projections of relative positions are left out: they are the same for every sequence, so the engine
+    computes them when a model is loaded, and a training once for a batch.
+
     Args:
         config: `BertConfig`. The settings.
         tokens: int. The number T of tokens.
@@ -33,13 +36,15 @@ def flops_by_part(config: BertConfig, tokens: int, masks: int = 1) -> dict[str, 
     hidden, width, count = config.hidden_size, config.embedding_width, config.num_hidden_layers
     matrices: Counter[str] = Counter()  # the values of one layer's matrices, by part
     for weight in config.architecture.layer_weights:
-        if len(weight.shape) == 2:
+        if len(weight.shape) == 2 and weight.attribute.endswith(".kernel"):  # a table is looked up
             matrices[weight.part] += math.prod(weight.sizes(config)) * config.stacks
+    # Each further term of a score is a product with the 2T - 1 distances between T tokens, T x (2T - 1) x H.
+    of_positions = (config.architecture.score_terms - 1) * 2 * tokens * (2 * tokens - 1) * hidden
     return {
         "embeddings": 2 * tokens * width * hidden if config.has_embedding_projection else 0,
         # The projections of one layer; the scores and the weighted sum take T x T x H each.
         # Local attention computes them all too, and masks those outside of the window.
-        "attention": count * (2 * tokens * matrices["attention"] + 4 * tokens * tokens * hidden),
+        "attention": count * (2 * tokens * matrices["attention"] + 4 * tokens * tokens * hidden + of_positions),
         "feed_forward": count * 2 * tokens * matrices["feed_forward"],
         "pooler": 2 * hidden * hidden,
         "nsp": 4 * hidden,

@@ -81,6 +81,11 @@ def test_unknown_key_is_named_with_the_nearest_known_one():
 @pytest.mark.parametrize(
     "values",
     [
+        *({"model_type": "modernbert", "rope_parameters": value} for value in ([1], 5, {"full_attention": [1]})),
+        *({"model_type": "modernbert", "rope_scaling": value} for value in ("yarn", [], 0)),
+        *({"model_type": "modernbert", "layer_types": value} for value in (5, "full_attention", {}, [[1]])),
+        *({"model_type": name, "hidden_size": value} for name in ARCHITECTURES for value in ([], "768", None)),
+        {"model_type": "deberta-v2", "max_relative_positions": "256"},
         {"model_type": "gpt2"},
         {"position_embedding_type": "relative_key"},
         {"model_type": ["bert"]},
@@ -94,6 +99,37 @@ def test_unknown_key_is_named_with_the_nearest_known_one():
 def test_other_architectures_are_refused(values):
     with pytest.raises(ConfigError):
         BertConfig.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    "model_type, values, changes",
+    [
+        ("distilbert", {"activation": "gelu", "hidden_act": "relu"}, {}),
+        ("distilbert", {"hidden_act": "relu", "activation": "gelu_new"}, {"hidden_act": "gelu_new"}),
+        ("distilbert", {"intermediate_size": 99, "hidden_act": "relu"}, {}),
+        ("distilbert", {"num_attention_heads": 6, "n_heads": 12}, {"num_attention_heads": 6}),
+        ("modernbert", {"layer_norm_eps": 1e-12}, {}),
+        ("modernbert", {"norm_eps": 1e-6, "layer_norm_eps": 1e-12}, {"layer_norm_eps": 1e-6}),
+        ("modernbert", {"hidden_act": "relu", "hidden_dropout_prob": 0.5}, {}),
+    ],
+)
+def test_berts_names_count_only_where_transformers_reads_them(model_type, values, changes):
+    config = BertConfig.from_dict({"model_type": model_type, **values})
+    assert config == BertConfig.named("base", model_type, **changes)
+    assert BertConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize("model_type", ARCHITECTURES)
+def test_an_epsilon_that_a_file_does_not_state_is_that_of_transformers(model_type):
+    wanted = {"modernbert": 1e-5, "deberta-v2": 1e-7}.get(model_type, 1e-12)
+    assert BertConfig.from_dict({"model_type": model_type}).layer_norm_eps == wanted
+
+
+def test_the_named_sizes_keep_the_published_epsilon():
+    for model_type in ("roberta", "xlm-roberta", "camembert"):
+        config = BertConfig.named("base", model_type)
+        assert config.layer_norm_eps == 1e-5
+        assert BertConfig.from_dict(config.to_hf_dict()) == config
 
 
 @pytest.mark.parametrize("size", SIZES)

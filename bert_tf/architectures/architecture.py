@@ -29,7 +29,10 @@ class Architecture:
         trained_otherwise: dict of size name -> heads. The sizes that are trained with other heads.
         learns_besides: tuple of str. Training signals beside the heads' objectives, a few words each.
         defaults: dict. Settings that differ from BERT's if a file does not state them.
+        file_defaults: dict. What a config.json means by Transformers' reading if it does not state a setting, where
+            that is not the default here.
         settings: dict of field of `BertConfig` -> key in its config.json, where they differ.
+        bert_names: frozenset of str. The fields of `settings` that Transformers reads by BERT's name too.
         ignored: frozenset of str. Keys of its config.json that do not change the network.
         only: dict of setting -> the only value that it can have.
         fixed: dict of key in its config.json -> the only supported value, for keys without a field. Written too.
@@ -85,7 +88,9 @@ class Architecture:
     trained_otherwise: dict[str, tuple[str, ...]] = field(default_factory=dict)
     learns_besides: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
+    file_defaults: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    bert_names: frozenset[str] = frozenset()
     ignored: frozenset[str] = frozenset()
     only: dict[str, Any] = field(default_factory=dict)
     fixed: dict[str, Any] = field(default_factory=dict)

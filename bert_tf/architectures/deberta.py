@@ -30,7 +30,7 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
     network = _NETWORK if _NETWORK.keys() & values.keys() else {}
     for key, (missing, needed) in network.items():
         value = values.pop(key, missing)
-        if (_names(value) if isinstance(needed, set) else value) != needed:
+        if (_names(key, value) if isinstance(needed, set) else value) != needed:
             expected = " and ".join(sorted(needed)) if isinstance(needed, set) else needed
             raise ValueError(
                 f"{key} is {value!r:.60}; of the DeBERTa family only v3 can be read, where it is {expected}. DeBERTa "
@@ -39,13 +39,13 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
     most = values.get("max_relative_positions", -1)
     if type(most) is int and most < 1:  # as Transformers reads it
         values["max_relative_positions"] = values.get("max_position_embeddings", 512)
-    if values.get("embedding_size", 0) == values.get("hidden_size"):
-        del values["embedding_size"]
     return values
 
 
-def _names(value: Any) -> set[str]:
+def _names(key: str, value: Any) -> set[str]:
     """The names in a text such as "p2c|c2p", or in a list."""
+    if not isinstance(value, str | list | None):
+        raise ValueError(f"{key} is {value!r:.60}; it must be a text or a list.")
     parts = value.lower().split("|") if isinstance(value, str) else value or ()
     return {str(part).strip() for part in parts}
 

@@ -29,6 +29,7 @@ DISTILBERT = Architecture(
         "hidden_dropout_prob": "dropout",
         "attention_probs_dropout_prob": "attention_dropout",
     },
+    bert_names=frozenset({"hidden_size", "num_hidden_layers", "num_attention_heads"}),
     # The epsilon is fixed in Transformers' code, whatever a file says.
     ignored=frozenset({"layer_norm_eps", "qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "tie_weights_"}),
     only={**BERT.only, "type_vocab_size": 0, "layer_norm_eps": 1e-12},

@@ -8,30 +8,48 @@ from bert_tf.architectures.layer_weights import LAYER_PARTS, LayerWeight, dense
 
 _ATTENTION, _ATTENTION_NORM, _FEED_FORWARD, _FEED_FORWARD_NORM = LAYER_PARTS
 _LAYER, _STORED = "bert.encoder.layer.*", "model.layers.*"
+# Kind of layer in rope_parameters -> the key of the released files.
+_THETAS = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
+# Keys that only the heads read.
+_OF_HEADS = ("classifier_activation", "classifier_bias", "decoder_bias")
 
 
 def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
-    """Translate `layer_types` and `rope_parameters`, the form of Transformers 5, to the four numbers of the released
-    files."""
+    """Translate `layer_types`, `rope_parameters` and `rope_scaling`, the forms of Transformers 5, to the four numbers
+    of the released files."""
     values = dict(values)
     values.pop("position_embedding_type", None)  # released files name "absolute" or "sans_pos"; neither is read
-    if "norm_eps" in values:
-        values.pop("layer_norm_eps", None)
+    if values.get("architectures") == ["ModernBertModel"]:  # an encoder alone
+        for key in _OF_HEADS:
+            values.pop(key, None)
     types = values.pop("layer_types", None)
     if types is not None:
         values["global_attn_every_n_layers"] = _every(types)
-    for kind, name in (("full_attention", "global_rope_theta"), ("sliding_attention", "local_rope_theta")):
-        rope = (values.get("rope_parameters") or {}).get(kind) or {}
-        if rope.get("rope_type", "default") != "default":
-            raise ValueError(f"rope_type is {rope['rope_type']!r}; only default rotary positions are supported.")
+    parameters = _object("rope_parameters", values.pop("rope_parameters", None))
+    scaling = _object("rope_scaling", values.pop("rope_scaling", None))  # for both kinds of layers
+    for key in sorted(parameters.keys() - _THETAS.keys()):
+        raise ValueError(f"rope_parameters has the key {key!r}; only {' and '.join(_THETAS)} are supported there.")
+    for kind, name in _THETAS.items():
+        rope = {**_object(f"{kind} of rope_parameters", parameters.get(kind)), **scaling}
+        rope_type = rope.get("rope_type", rope.get("type", "default"))
+        if rope_type != "default":
+            raise ValueError(f"rope_type is {rope_type!r:.60}; only default rotary positions are supported.")
         if "rope_theta" in rope:
             values[name] = rope["rope_theta"]
-    values.pop("rope_parameters", None)
     return values
 
 
-def _every(types: list[str]) -> int:
+def _object(name: str, value: Any) -> dict[str, Any]:
+    """The object that a key has; {} for null."""
+    if not isinstance(value, dict | None):
+        raise ValueError(f"{name} is {value!r:.60}; it must be an object.")
+    return value or {}
+
+
+def _every(types: Any) -> int:
     """Every how many layers attention is global, from the list of the layers' types."""
+    if not isinstance(types, list):
+        raise ValueError(f"layer_types is {types!r:.60}; it must be a list.")
     global_layers = [index for index, kind in enumerate(types) if kind == "full_attention"]
     every = global_layers[1] if len(global_layers) > 1 else len(types)
     if global_layers != list(range(0, len(types), max(1, every))):

@@ -49,7 +49,7 @@ def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "fl
     Args:
         name_or_folder: str or path. The name of an embedded or installed model, or a model folder; or "preset:" and a
             preset of keras_nlp (a name such as "bert_base_en", an `hf://` or `kaggle://` handle), which keras_nlp
-            reads itself.
+            reads itself; a folder that this project wrote is read as without "preset:".
         precision: str. The precision of the computation, as in `Runtime`.
 
     Returns:
@@ -65,12 +65,15 @@ def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "fl
         'China'
     """
     from bert_tf.checkpoints import find
+    from bert_tf.checkpoints.formats.kerashub import own_entries
     from bert_tf.inference.exported.keras_nlp_task import PRESET, stored_preset
 
     if isinstance(name_or_folder, str) and name_or_folder.startswith(PRESET):
         from bert_tf.runtime import Runtime
 
         preset = name_or_folder.removeprefix(PRESET)
+        if own_entries(preset):  # settings that keras_nlp does not know
+            return load(Path(preset).absolute(), precision)
         config, tokenizer, stored = stored_preset(preset)
         return Bert(config, tokenizer, stored, Runtime(stored, precision=precision), preset.rpartition("/")[2])
     path = find(name_or_folder)

@@ -1,5 +1,5 @@
 """SentencePiece tokenizers of ALBERT, XLM-RoBERTa, CamemBERT and DeBERTa-v3: the most probable segmentation of a text
-under a unigram model.
+under a unigram model. mmBERT's is a byte-pair encoding of the same pieces.
 
 The references are ``AlbertTokenizer``, ``XLMRobertaTokenizer`` and ``CamembertTokenizer`` of Transformers 5.23, and for
 DeBERTa-v3 its ``DebertaV2Converter``, whose result Transformers 4 used. The word ids follow BERT: a punctuation mark
@@ -22,7 +22,7 @@ from bert_tf.tokenizers.base import bert_words
 from bert_tf.tokenizers.rust_backed import RustBackedTokenizer, mark_special
 
 MODEL_FILE, FAIRSEQ_MODEL_FILE = "spiece.model", "sentencepiece.bpe.model"
-_SPACE = "▁"
+SPACE = "▁"
 
 
 class SentencePieceTokenizer(RustBackedTokenizer):
@@ -80,7 +80,7 @@ class SentencePieceTokenizer(RustBackedTokenizer):
 
     def show(self, piece: str) -> str:
         """Return the text of a piece, with the space symbol replaced by a space."""
-        return piece.replace(_SPACE, " ")
+        return piece.replace(SPACE, " ")
 
     def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
         """Return the word id of each piece, with words separated as in BERT."""
@@ -165,7 +165,7 @@ class DebertaTokenizer(SentencePieceTokenizer):
         pair = "{first}:0 $A:0 {last}:0 $B:1 {last}:1"
         rust = _rust_from_proto(proto, vocabulary, tokens, steps, pair, mask_takes_space=False)
         rust.normalizer = normalizers.Sequence([rust.normalizer, normalizers.Replace(Regex(" {2,}"), " ")])
-        rust.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="always")
+        rust.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, prepend_scheme="always")
         return rust
 
     def spans(self, text: str, encoding: RustEncoding) -> list[tuple[int, int]]:
@@ -181,6 +181,18 @@ class DebertaTokenizer(SentencePieceTokenizer):
         parts = list(zip(super().words(text, offsets, rust_word_ids), rust_word_ids, strict=True))
         changes = (here != before for here, before in zip(parts[1:], parts))
         return accumulate(changes, initial=0) if parts else ()
+
+
+class GemmaTokenizer(DebertaTokenizer):
+    """mmBERT's tokenizer, which is Gemma's: a byte-pair encoding over SentencePiece's space symbol, cased.
+
+    Characters without a piece are spelled by their bytes, as "<0xC3>". It is read from ``tokenizer.json`` alone, which
+    also says how a pair is packed.
+    """
+
+    default_tokens = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
+    transformers_class = "GemmaTokenizer"
+    model_type = "modernbert"
 
 
 def _parsed(data: bytes, path: Path) -> Any:
@@ -215,9 +227,9 @@ def _rust_from_proto(
         steps = [*steps, normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)]
     rust.normalizer = normalizers.Sequence(steps)
     rust.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(_SPACE, prepend_scheme="always")]
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(SPACE, prepend_scheme="always")]
     )
-    rust.decoder = decoders.Metaspace(_SPACE, prepend_scheme="always")
+    rust.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
     unused = [name for name, _ in vocabulary if name.endswith(">NOTUSED")]
     mark_special(rust, [*tokens, *unused], mask=tokens[-1] if mask_takes_space else "")
     first, last = tokens[2], tokens[3]

@@ -1,5 +1,6 @@
 """Reading the tokenizer of a model folder: WordPiece, byte-level BPE or SentencePiece."""
 
+import json
 from pathlib import Path
 
 from bert_tf.errors import VocabularyError
@@ -10,8 +11,10 @@ from bert_tf.tokenizers.rust_backed import RustBackedTokenizer, special_tokens_o
 from bert_tf.tokenizers.sentence_piece import (
     FAIRSEQ_MODEL_FILE,
     MODEL_FILE,
+    SPACE,
     CamembertTokenizer,
     DebertaTokenizer,
+    GemmaTokenizer,
     SentencePieceTokenizer,
     XlmRobertaTokenizer,
 )
@@ -90,8 +93,11 @@ def _class_of(settings: dict) -> type[RustBackedTokenizer] | None:
     if not isinstance(model, dict):
         return None
     if model.get("type") == "BPE":
-        is_template = isinstance(packing, dict) and packing.get("type") == "TemplateProcessing"
-        return ModernBertTokenizer if is_template else ByteLevelTokenizer
+        if not isinstance(packing, dict) or packing.get("type") != "TemplateProcessing":
+            return ByteLevelTokenizer
+        # A step writes each space as SentencePiece's symbol; a byte-level encoding has no such step.
+        steps = json.dumps([settings.get("normalizer"), settings.get("pre_tokenizer")], ensure_ascii=False)
+        return GemmaTokenizer if SPACE in steps else ModernBertTokenizer
     if model.get("type") != "Unigram":
         return None
     pieces = model.get("vocab")

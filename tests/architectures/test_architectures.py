@@ -157,6 +157,15 @@ def test_settings_that_a_member_cannot_have_are_refused(model_type, changes, wor
         BertConfig.named("base", model_type, **changes)
 
 
+@pytest.mark.parametrize("model_type", ["bert", "roberta", "distilbert", "modernbert", "deberta-v2"])
+def test_an_embedding_size_of_a_file_that_is_the_hidden_size_says_nothing(model_type):
+    file = BertConfig.named("base", model_type).to_hf_dict()
+    assert BertConfig.from_dict({**file, "embedding_size": 768}) == BertConfig.named("base", model_type)
+    assert BertConfig.from_dict({"embedding_size": 768}) == BertConfig()
+    with pytest.raises(ConfigError, match="embedding_size"):
+        BertConfig.from_dict({**file, "embedding_size": 64})
+
+
 def test_an_unknown_setting_is_named_once_in_every_member():
     for number, model_type in enumerate(ARCHITECTURES):
         values = {"model_type": model_type, f"hidden_sise_{number}": 5}

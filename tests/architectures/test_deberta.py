@@ -173,6 +173,8 @@ def test_the_released_settings_are_read():
         {"share_att_key": False},
         {"pos_att_type": ["c2p"]},
         {"norm_rel_ebd": "none"},
+        {"norm_rel_ebd": 5},
+        {"pos_att_type": True},
         {"relative_attention": False},
         {"pooler_hidden_act": "tanh"},
     ],

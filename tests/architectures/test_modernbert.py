@@ -1,6 +1,7 @@
 """ModernBERT: equal to Transformers at short and long length, on both engines; settings, sizes, tokenizer, folders."""
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -223,6 +224,15 @@ def test_the_settings_of_transformers_5_are_read():
     assert BertConfig.from_dict(values) == BertConfig.named("base", "modernbert", local_rope_theta=5000.0)
 
 
+def test_rope_scaling_is_read_as_transformers_merges_it():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert BertConfig.from_dict({**RELEASED, "rope_scaling": None}) == BertConfig.named("base", "modernbert")
+    scaled = {**RELEASED, "rope_scaling": {"rope_type": "default", "rope_theta": 5000.0}}
+    both = {"global_rope_theta": 5000.0, "local_rope_theta": 5000.0}
+    assert BertConfig.from_dict(scaled) == BertConfig.named("base", "modernbert", **both)
+
+
 @pytest.mark.parametrize(
     "change, word",
     [
@@ -231,11 +241,25 @@ def test_the_settings_of_transformers_5_are_read():
         ({"local_attention": 0}, "local_attention"),
         ({"layer_types": ["sliding_attention", "full_attention"]}, "layer_types"),
         ({"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}}, "yarn"),
+        ({"rope_parameters": {"full_attention": {"type": "yarn"}}}, "yarn"),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "'factor'"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "yarn"),
     ],
 )
 def test_another_network_is_refused_by_name(change, word):
     with pytest.raises(ConfigError, match=word):
         BertConfig.from_dict({**RELEASED, **change})
+
+
+def test_an_encoder_alone_is_read_whatever_the_keys_of_heads_say():
+    keys = {"classifier_activation": "silu", "classifier_bias": True, "decoder_bias": False}
+    encoder = BertConfig.from_dict({**RELEASED, **keys, "architectures": ["ModernBertModel"]})
+    assert encoder == BertConfig.named("base", "modernbert")
+    for key, value in keys.items():
+        with pytest.raises(ConfigError, match=key):
+            BertConfig.from_dict({**RELEASED, key: value})
+    with pytest.raises(ConfigError, match="norm_bias"):
+        BertConfig.from_dict({**RELEASED, "norm_bias": True, "architectures": ["ModernBertModel"]})
 
 
 def test_bert_has_no_window():

@@ -172,6 +172,69 @@ def test_a_word_keeps_its_marks_and_leaves_the_space_before_it_in_modernbert_too
     assert words_in("a   x", tokenizer) == ["a", "   ", "x"], "a run of spaces is a word of its own"
 
 
+def test_a_byte_pair_encoding_of_pieces_is_read_as_pieces_and_not_as_bytes(tmp_path):
+    """The form of mmBERT's tokenizer.json, which is Gemma's."""
+    names = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<0xC3>", "<0xA9>", *"▁isnat.5", "▁i", "▁is", "at", "na"]
+    added = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    special = [{"id": index, "content": name, **added} for index, name in enumerate(names[:5])]
+    pair = [("SpecialToken", "<bos>"), ("Sequence", "A"), ("SpecialToken", "<eos>"), ("Sequence", "B")]
+    template = [{kind: {"id": name, "type_id": 0}} for kind, name in (*pair, ("SpecialToken", "<eos>"))]
+    settings = {
+        "version": "1.0",
+        "added_tokens": special,
+        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+        "pre_tokenizer": {
+            "type": "Split",
+            "pattern": {"String": " "},
+            "behavior": "MergedWithPrevious",
+            "invert": False,
+        },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": template[:3],
+            "pair": template,
+            "special_tokens": {
+                name: {"id": name, "ids": [index], "tokens": [name]} for index, name in enumerate(names[:5])
+            },
+        },
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+            ],
+        },
+        "model": {
+            "type": "BPE",
+            "unk_token": "<unk>",
+            "fuse_unk": True,
+            "byte_fallback": True,
+            "vocab": {name: index for index, name in enumerate(names)},
+            "merges": [["▁", "i"], ["▁i", "s"], ["a", "t"], ["n", "a"]],
+        },
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(settings))
+    tokenizer, text = read_tokenizer(tmp_path), "sat is é at 5."
+    tokens = tokenizer.tokenize(text)
+    assert tokens.tokens == ("s", "at", " is", "▁", "<0xC3>", "<0xA9>", "▁", "at", "▁", "5", ".")
+    assert tokens.word_ids == (0, 0, 1, 2, 2, 2, 3, 3, 4, 4, 5)
+    assert [text[slice(*span)] for span in tokens.offsets][:5] == ["s", "at", "is", "é", "é"]
+    assert words_in(text, tokenizer) == ["sat", "is", "é", "at", "5", "."]
+    spelled = dict(zip(tokenizer.vocab, tokenizer.spellings, strict=True))
+    assert (spelled[" is"], spelled["at"], spelled["<mask>"]) == ("is", "##at", "<mask>")
+    assert not tokenizer.lower_case and (tokenizer.separators_between, tokenizer.second_segment) == (1, 0)
+    assert tokenizer.decode(tokens.ids) == text
+
+    tokenizer.save(tmp_path / "saved")
+    saved = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text())
+    assert saved["tokenizer_class"] == "PreTrainedTokenizerFast" and "do_lower_case" not in saved
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {"tokenizer.json", "tokenizer_config.json"}
+    again = read_tokenizer(tmp_path / "saved")
+    assert type(again) is type(tokenizer) and again.special_tokens == tokenizer.special_tokens
+    assert again.tokenize(text).tokens == tokens.tokens and again.vocab == tokenizer.vocab
+
+
 def test_tokens_with_the_names_of_steps_say_nothing_about_the_case():
     folder = FAMILY / "roberta"
     tokenizer = read_tokenizer(folder).with_words(["Lowercase", "StripAccents"])

@@ -53,6 +53,14 @@ def test_the_work_of_base_is_counted_by_its_matrix_products():
     assert actual["mlm"].shape == (("P", 2), ("V", 9))
 
 
+def test_the_work_of_scores_by_relative_positions_is_counted_and_their_table_is_not():
+    config = BertConfig.named("base", "deberta-v2", num_hidden_layers=3)
+    actual = {part.name: part for part in parts_of(config, ("replaced",), 10)}
+    dense, contents, positions = 4 * 2 * 10 * 768 * 768, 2 * 2 * 10 * 10 * 768, 2 * 2 * 10 * 19 * 768
+    assert actual["attention"].flops == 3 * (dense + contents + positions) == 144_230_400
+    assert actual["feed_forward"].flops == 3 * 2 * 2 * 10 * 768 * 3072
+
+
 def test_what_passes_a_layer_ends_as_the_next_hidden_state(bert):
     trace = bert.trace("the cat sat", "here", attentions=True)
     for layer in range(2):
