@@ -154,12 +154,17 @@ def state(text):
 
 
 @contextlib.contextmanager
-def explorer(environment=None, root=ROOT):
-    """Starts the explorer of the project in the folder ``root`` on a free port and yields its address."""
+def explorer(environment=None, root=ROOT, log=None):
+    """Starts the explorer of the project in the folder ``root`` on a free port and yields its address.
+
+    Args:
+        environment: dict of further environment variables. root: Path. log: Path of the file that keeps what the server
+            writes; None: nothing is kept.
+    """
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]
-    with tempfile.TemporaryFile() as log:
+    with log.open("wb") if log else tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             [
                 sys.executable,
@@ -176,14 +181,18 @@ def explorer(environment=None, root=ROOT):
             ],
             cwd=root,
             env={**os.environ, **(environment or {})},
-            stdout=log,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
         try:
             yield _wait_for(f"http://127.0.0.1:{port}", process)
         finally:
             process.terminate()
-            process.wait(20)
+            try:
+                process.wait(20)
+            finally:
+                process.kill()
+                process.wait()
 
 
 def _wait_for(address, process):
