@@ -22,6 +22,7 @@ the same texts; some are repeated if there are fewer of them than clicks.
 import argparse
 import contextlib
 import json
+import math
 import os
 import pathlib
 import socket
@@ -308,7 +309,7 @@ def summary(name, tokens, times):
         "tokens": tokens if PRESSES[name].of_texts else None,
         "clicks": len(times),
         "median_ms": statistics.median(times),
-        "p90_ms": times[int(0.9 * (len(times) - 1))],
+        "p90_ms": times[math.ceil(0.9 * len(times)) - 1],
         "least_ms": times[0],
         "most_ms": times[-1],
         "drawn_ms": statistics.median(drawn) if drawn else None,
