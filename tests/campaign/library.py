@@ -200,7 +200,7 @@ def mistakes(rng, count, home, args):
 @contextlib.contextmanager
 def _no_server():
     """`serve` and `explore` end where their server would begin, which runs until it is stopped."""
-    with unittest.mock.patch("uvicorn.run"), unittest.mock.patch("os.execve", side_effect=SystemExit(0)):
+    with unittest.mock.patch("uvicorn.Server.run"), unittest.mock.patch("os.execve", side_effect=SystemExit(0)):
         yield
 
 
