@@ -141,10 +141,9 @@ def transformers_batches(what, bert, batch, precision):
 
 
 def onnx_batches(what, bert, path, batch):
-    import onnxruntime
     import torch
 
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = inference_peers.onnx_session(path)
     names = dict(zip(("input_ids", "token_type_ids", "attention_mask"), inference_peers.NAMES))
     known = {one.name for one in session.get_inputs()}
 

@@ -22,6 +22,7 @@ the same texts; some are repeated if there are fewer of them than clicks.
 import argparse
 import contextlib
 import json
+import math
 import os
 import pathlib
 import socket
@@ -154,12 +155,17 @@ def state(text):
 
 
 @contextlib.contextmanager
-def explorer(environment=None, root=ROOT):
-    """Starts the explorer of the project in the folder ``root`` on a free port and yields its address."""
+def explorer(environment=None, root=ROOT, log=None):
+    """Starts the explorer of the project in the folder ``root`` on a free port and yields its address.
+
+    Args:
+        environment: dict of further environment variables. root: Path. log: Path of the file that keeps what the server
+            writes; None: nothing is kept.
+    """
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]
-    with tempfile.TemporaryFile() as log:
+    with log.open("wb") if log else tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             [
                 sys.executable,
@@ -176,14 +182,18 @@ def explorer(environment=None, root=ROOT):
             ],
             cwd=root,
             env={**os.environ, **(environment or {})},
-            stdout=log,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
         try:
             yield _wait_for(f"http://127.0.0.1:{port}", process)
         finally:
             process.terminate()
-            process.wait(20)
+            try:
+                process.wait(20)
+            finally:
+                process.kill()
+                process.wait()
 
 
 def _wait_for(address, process):
@@ -299,7 +309,7 @@ def summary(name, tokens, times):
         "tokens": tokens if PRESSES[name].of_texts else None,
         "clicks": len(times),
         "median_ms": statistics.median(times),
-        "p90_ms": times[int(0.9 * (len(times) - 1))],
+        "p90_ms": times[math.ceil(0.9 * len(times)) - 1],
         "least_ms": times[0],
         "most_ms": times[-1],
         "drawn_ms": statistics.median(drawn) if drawn else None,

@@ -199,10 +199,16 @@ def _exportable(config, maps):
     return Wrapped().eval(), tuple(torch.ones(2, 16, dtype=torch.int64) for _ in NAMES)
 
 
+def _exported(config, folder, maps, suffix):
+    """The path of an exported graph; its name has all of the config that the benchmarks vary."""
+    name = f"{config.model_type}-{config.size_name}-{config.vocab_size}-{'maps' if maps else 'plain'}"
+    return folder / f"{name}.{suffix}"
+
+
 def onnx_file(config, folder, maps):
     import torch
 
-    path = folder / f"{config.model_type}-{config.size_name}-{'maps' if maps else 'plain'}.onnx"
+    path = _exported(config, folder, maps, "onnx")
     if not path.exists():
         model, example = _exportable(config, maps)
         torch.onnx.export(
@@ -218,7 +224,8 @@ def onnx_file(config, folder, maps):
 
 
 @functools.cache
-def _onnx_session(path):
+def onnx_session(path):
+    """The session of a file, in as many threads as the other peers have."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -227,7 +234,7 @@ def _onnx_session(path):
 
 
 def _onnx_call(path, batch):
-    session, inputs = _onnx_session(path), dict(zip(NAMES, batch))
+    session, inputs = onnx_session(path), dict(zip(NAMES, batch))
     inputs = {one.name: inputs[one.name] for one in session.get_inputs()}
     return lambda: session.run(None, inputs)
 
@@ -268,7 +275,7 @@ def onnx_runtime_int8(config, folder, maps, batch):
 def _openvino_model(config, folder, maps, hint):
     import openvino as ov
 
-    path = folder / f"{config.model_type}-{config.size_name}-{'maps' if maps else 'plain'}.xml"
+    path = _exported(config, folder, maps, "xml")
     if not path.exists():
         model, example = _exportable(config, maps)
         ov.save_model(ov.convert_model(model, example_input=example), path, compress_to_fp16=False)

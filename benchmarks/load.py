@@ -58,17 +58,21 @@ def press_in_turn(address, number, args, start, times, errors):
         start.abort()
 
 
-def sweep(address, model, stop):
+def sweep(address, model, stop, errors):
     """A visitor who computes integrated gradients of 512 tokens, of one masked word after the other."""
     text_a, text_b = texts(512)
-    visitor, turn = Visitor(address), 0
     link = {"page": "saliency", "saliency.method": "integrated-gradients", "a": text_a, "b": text_b, "model": model}
-    while not stop.is_set():
-        visitor.open(**link, mask=f"a{turn % 100}")
-        turn += 1
-        for _ in range(20):  # the browser of a visitor looks at the progress bar
-            stop.wait(1)
-    visitor.close()
+    try:
+        visitor, turn = Visitor(address), 0
+        while not stop.is_set():
+            if visitor.open(**link, mask=f"a{turn % 100}")[1]:
+                raise RuntimeError("saliency shows an error")
+            turn += 1
+            for _ in range(20):  # the browser of a visitor looks at the progress bar
+                stop.wait(1)
+        visitor.close()
+    except Exception as error:  # named at the end, as those of the other visitors
+        errors.append(f"sweep: {error!r}")
 
 
 def summary(times, presses_cpu, process, args):
@@ -108,7 +112,7 @@ def run(args):
         ]
         for thread in threads:
             thread.start()
-        sweeper = threading.Thread(target=sweep, args=(address, args.model, stop))
+        sweeper = threading.Thread(target=sweep, args=(address, args.model, stop, errors))
         try:
             start.wait()
             if args.sweep:

@@ -17,6 +17,7 @@ logit. Exit code 1 if a hidden state or logit differs by more than 1e-4 (trained
 import argparse
 import gc
 import json
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -137,14 +138,15 @@ def run_ours(model, batch, outputs, engine):
 
 
 def difference(name, ours, theirs, real):
-    """Largest absolute difference at the real positions."""
+    """Largest absolute difference at the real positions; infinite if a value is not a number."""
     if isinstance(theirs, list):
         return max(difference(name, a, b, real) for a, b in zip(ours, theirs, strict=True))
     if name == "attentions":
         ours, theirs = ours.swapaxes(1, 2), theirs.swapaxes(1, 2)
     if theirs.shape[:2] == real.shape:
         ours, theirs = ours[real], theirs[real]
-    return float(np.abs(ours - theirs).max())
+    largest = float(np.abs(ours - theirs).max())
+    return math.inf if math.isnan(largest) else largest  # a `max` over figures may pass over NaN
 
 
 def same_decisions(name, ours, theirs, real):

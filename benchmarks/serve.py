@@ -135,21 +135,29 @@ def _wait(port, text):
 
 
 def _load(port, clients, seconds):
-    """The seconds of each request that so many clients make, each with the next one when it has its answer."""
-    times, end = [], time.monotonic() + seconds
+    """The seconds of each request that so many clients make, each with the next one when it has its answer.
+
+    Raises: the error of a client that failed.
+    """
+    times, errors, end = [], [], time.monotonic() + seconds
 
     def client(number):
         connection, rng = http.client.HTTPConnection("127.0.0.1", port, timeout=120), random.Random(number)
-        while time.monotonic() < end:
-            start = time.monotonic()
-            _ask(connection, rng.choice(TEXTS))
-            times.append(time.monotonic() - start)
+        try:
+            while time.monotonic() < end:
+                start = time.monotonic()
+                _ask(connection, rng.choice(TEXTS))
+                times.append(time.monotonic() - start)
+        except Exception as error:  # raised at the end: with a client less, the others wait less
+            errors.append(error)
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    if errors:
+        raise errors[0]
     return times
 
 

@@ -1,13 +1,17 @@
 """A visitor of the explorer without a browser, by Streamlit's own protocol; and the process of a running explorer."""
 
+import contextlib
 import os
 import time
 import urllib.parse
 from pathlib import Path
 
+from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
+
+from ui.shell.error_messages import FAULTS
 
 PATIENCE = 300  # seconds after which a run of a page counts as lost
 
@@ -21,10 +25,15 @@ class Visitor:
 
     def __init__(self, address):
         server = address.removeprefix("http://")
-        self._socket = connect(f"ws://{server}/_stcore/stream", subprotocols=["streamlit"], max_size=None)
+        stream = connect(f"ws://{server}/_stcore/stream", subprotocols=["streamlit"], max_size=None)
+        self._open = contextlib.ExitStack()
+        self._socket = self._open.enter_context(stream)
 
     def open(self, **parameters):
-        """Open a link and wait until its page is drawn. Returns: (seconds, whether the page shows an exception)."""
+        """Open a link and wait until its page is drawn.
+
+        Returns: (seconds, whether the page shows an exception, or the sentence of a fault of the program).
+        """
         message = BackMsg()
         message.rerun_script.query_string = urllib.parse.urlencode(parameters)
         began, failed = time.perf_counter(), False
@@ -32,14 +41,21 @@ class Visitor:
         while True:
             answer = ForwardMsg.FromString(self._socket.recv(PATIENCE))
             kind = answer.WhichOneof("type")
-            if kind == "delta" and answer.delta.new_element.WhichOneof("type") == "exception":
-                failed = True
-            if kind == "script_finished":
+            if kind == "delta":
+                failed |= _is_fault(answer.delta.new_element)
+            # After a run that ended early for another one, that one draws the page.
+            if kind == "script_finished" and answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
                 return time.perf_counter() - began, failed
 
     def close(self):
         """Close the tab."""
-        self._socket.close()
+        self._open.close()
+
+
+def _is_fault(element):
+    if element.WhichOneof("type") == "alert":
+        return element.alert.format == Alert.ERROR and element.alert.body.startswith(FAULTS)
+    return element.WhichOneof("type") == "exception"
 
 
 class ServerProcess:

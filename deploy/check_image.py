@@ -170,7 +170,13 @@ def inside(stage, path):
     return stage.root / path.lstrip("/")
 
 
-#: Runs with the Python of the image after `Visitor` of benchmarks/visitor.py.
+#: Runs with the Python of the image before benchmarks/visitor.py, which reads the texts of errors in the explorer.
+_PATH = """
+import sys
+from bert_tf.files import explorer_folder
+sys.path.insert(0, str(explorer_folder()))
+"""
+#: Runs after it.
 _VISIT = """
 import json, sys
 visitor, visits = Visitor(f"http://127.0.0.1:{sys.argv[1]}"), []
@@ -198,7 +204,7 @@ def try_offline(stage):
                 return [*problems, "the health check fails for a minute"]
             time.sleep(0.5)
         print(f"--- healthy after {time.monotonic() - began:.1f} s")
-        script = (SOURCE / "benchmarks/visitor.py").read_text("utf-8") + _VISIT
+        script = _PATH + (SOURCE / "benchmarks/visitor.py").read_text("utf-8") + _VISIT
         seen = stage.run(["python", "-", str(stage.port)], network=False, input=script, text=True, capture_output=True)
         print(seen.stdout, seen.stderr)
         if seen.returncode or any(failed for _, _, failed in json.loads(seen.stdout)):

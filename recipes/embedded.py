@@ -418,13 +418,21 @@ def options_of(settings):
     return [text for name, value in settings.items() for text in (f"--{name}", value)]
 
 
+def absolute(path):
+    """The whole path of a folder that the user named, for commands that run in another folder (`run`)."""
+    return Path(path).resolve()
+
+
 def add_arguments(parser, name=None):
     """What every recipe of a pre-trained model is told. Args: name: of the shipped folder."""
     parser.add_argument("--text", nargs="+", required=True, help="corpus for the training")
     parser.add_argument("--eval", required=True, help="text for the evaluation, not in the corpus")
     parser.add_argument("--work", type=Path, default=Path("build"), help="folder for intermediate files")
     parser.add_argument(
-        "--target", type=Path, default=name and ROOT / "assets" / "models" / name, help="default: assets/models/NAME"
+        "--target",
+        type=absolute,
+        default=name and ROOT / "assets" / "models" / name,
+        help="default: assets/models/NAME",
     )
     parser.add_argument(
         "--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"), help="another setting of `pretrain`"

@@ -237,6 +237,7 @@ def main():
     parser.add_argument("--target", type=Path, default=ROOT / "assets" / "models", help="folder of the three models")
     args = parser.parse_args()
     work, held_out = args.work.resolve(), str(Path(args.eval).resolve())
+    folder = args.target.resolve()
     work.mkdir(parents=True, exist_ok=True)
     text, vocabulary = work / "text.txt", work / "vocab"
     if not text.exists():
@@ -248,7 +249,7 @@ def main():
     tokenizer = read_tokenizer(vocabulary)
     documents = text.read_text(encoding="utf-8").count("\n\n") + 1
     for name in READERS:
-        start, target = work / f"start-{name}", args.target / name
+        start, target = work / f"start-{name}", folder / name
         if not (start / "config.json").exists():
             make_start(name, tokenizer, start)
         outputs = train(name, start, work, text)

@@ -204,11 +204,12 @@ def main():
     args.work = args.work.resolve()
     args.train, args.dev = (path and str(Path(path).resolve()) for path in (args.train, args.dev))
     kind = RECIPES[args.kind]
+    target = args.target.resolve() if args.target else ROOT / "assets" / "models" / kind.name
     if args.prepare:
         prepare(kind, args)
         return
     trained = report(kind, args) if args.ship else train(kind, args)
-    ship(args.kind, trained, args.target or ROOT / "assets" / "models" / kind.name, args.dev)
+    ship(args.kind, trained, target, args.dev)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchmarks.visitor import Visitor
+from tests.campaign.soak import logged_faults
 from ui.server import restart
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +51,19 @@ from ui.session import memory_budget
 memory_budget._LOOK, memory_budget._LEFT, restart._LOOK, restart._GROWN = 0.1, 0.1, 0.1, 0.0
 Visits = memory_budget.Visits
 memory_budget.Visits = lambda seconds, *others: Visits(0.1, *others)
+sys.exit(main())
+"""
+
+#: A server whose pages have a fault.
+FAULTY = """
+import sys
+from streamlit.web.cli import main
+from ui.shell import catalogue
+
+def draw(name):
+    raise KeyError("made")
+
+catalogue.draw = draw
 sys.exit(main())
 """
 
@@ -108,6 +123,18 @@ def test_a_server_with_a_visitor_ends_within_seconds_of_a_signal(server):
         process.wait(PATIENCE)
         seconds = time.monotonic() - messages
     assert process.returncode == 0 and seconds < MOST, seconds
+
+
+@pytest.mark.parametrize("program, shown", [(["-c", FAULTY], True), (["-m", "streamlit"], False)])
+def test_a_fault_of_a_page_is_seen_by_a_visitor_and_in_the_log(explorer_home, tmp_path, program, shown):
+    """Otherwise no measurement and no campaign would see one."""
+    with started(program, tmp_path / "log") as (_, port):
+        visitor = Visitor(f"http://127.0.0.1:{port}")
+        assert visitor.open(page="predict", a="The [MASK] ate.")[1] is shown
+        visitor.close()
+    assert logged_faults((tmp_path / "log").read_text()) == shown * [
+        "a fault of the program in the log: KeyError: 'made'"
+    ]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the memory of a process is read as Linux tells it")

@@ -253,13 +253,13 @@ def test_visitors_who_pressed_some_time_ago_are_not_here(monkeypatch):
 def test_a_job_gives_way_to_presses_between_its_steps(monkeypatch):
     from ui.session import jobs
 
-    waited = []
+    waited, now = [], [0.0]
     monkeypatch.setattr(jobs, "presses", lambda: types.SimpleNamespace(give_way=lambda: waited.append(1)))
-    monkeypatch.setattr(jobs, "_STEP", 0.05)
+    monkeypatch.setattr(jobs, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
 
     def work(progress):
         progress(1, 3)  # so short a step goes on at once
-        time.sleep(0.06)
+        now[0] += 1.2 * jobs._STEP
         progress(2, 3)
         progress(3, 3)
         return len(waited)

@@ -55,6 +55,17 @@ def start():
     return training_jobs.start(TEXT, 10, 1e-3, False)
 
 
+def start_one_that_ends_by(end, tmp_path):
+    """Start a training that runs the commands `end` when it is told to end, and wait until it would."""
+    is_set = tmp_path / "trap-is-set"
+    (tmp_path / "training").write_text(f"#!/bin/sh\ntrap '{end}' TERM\n: > '{is_set}'\nwhile :; do sleep 0.05; done\n")
+    name, patience_ends = start(), time.monotonic() + PATIENCE
+    while not is_set.exists():
+        assert time.monotonic() < patience_ends
+        time.sleep(0.02)
+    return name
+
+
 def start_a_fine_tuning():
     return finetuning_jobs.start("classify", "films.csv", EXAMPLES, "tiny-cased", 1, True)
 
@@ -185,9 +196,7 @@ def test_a_fine_tuning_that_another_visitor_deletes_at_this_moment_is_no_error(o
     ],
 )
 def test_a_training_that_cannot_pause_says_why(home, tmp_path, end, status, problem):
-    (tmp_path / "training").write_text(f"#!/bin/sh\ntrap '{end}' TERM\nwhile :; do sleep 0.05; done\n")
-    name = start()
-    time.sleep(0.3)  # the shell must have set its trap
+    name = start_one_that_ends_by(end, tmp_path)
     training = training_jobs.started(name)
     training.end("pause")
     until(name, status)
@@ -298,9 +307,7 @@ def test_a_training_that_is_resumed_after_its_server_has_ended_is_not_stopped_by
 
 def test_a_training_that_does_not_end_is_killed_after_some_minutes(home, tmp_path, monkeypatch):
     monkeypatch.setattr(training_jobs, "_PATIENCE", 0.5)
-    (tmp_path / "training").write_text("#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.05; done\n")
-    name = start()
-    time.sleep(0.3)  # the shell must have set its trap
+    name = start_one_that_ends_by("", tmp_path)
     training_jobs.started(name).end("pause")
     assert training_jobs.started(name).status == "ending"
     until(name, "paused")

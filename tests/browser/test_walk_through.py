@@ -37,7 +37,7 @@ def press_every_stop(page, steps):
         expect(stage).not_to_be_empty()
         expect(stage).not_to_have_text(re.compile("NaN|undefined"))
         expect(page.locator(".walk .shapes .shape").first).to_be_visible()
-        expect(page.get_by_test_id("stException")).to_have_count(0)
+        expect(page.get_by_test_id("stAlertContentError")).to_have_count(0)
 
 
 def go_deeper(page):

@@ -23,7 +23,7 @@ PARTS = {
     "links": ("explorer", 1000, "a page shows a traceback or a fault"),
     "sessions": ("explorer", 500, "a page shows a traceback or a fault"),
     "scripts": ("browser", 32, "a script of a text runs"),
-    "soak": ("soak", 1000, "a page shows an exception, or more memory than --megabytes"),
+    "soak": ("soak", 1000, "a fault on a page or in the log, or more memory than --megabytes"),
     "monkey": ("browser", None, "a console error, an error of the program, or more memory than --megabytes"),
 }
 #: What the server may hold: `max_megabytes` of explorer.toml and 600 MB more.

@@ -8,6 +8,7 @@ import urllib.parse
 from benchmarks.clicks import chromium
 from benchmarks.visitor import ServerProcess
 from tests.campaign.explorer import use_shipped_models
+from ui.shell.error_messages import FAULTS
 
 _SETTLED = "() => document.querySelector('.stApp')?.dataset.testScriptState === 'notRunning'"
 _SCRIPTS = (
@@ -52,7 +53,7 @@ def _open(page, address, params):
 def _faults(page):
     """The error boxes that tell of a fault of the program."""
     boxes = page.locator("[data-testid=stAlert], [data-testid=stException]").all_inner_texts()
-    return [text for text in boxes if "Something went wrong" in text or "Traceback" in text]
+    return [text for text in boxes if any(words in text for words in (*FAULTS, "Traceback"))]
 
 
 def scripts(rng, count, home, args):

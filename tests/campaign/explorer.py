@@ -39,18 +39,34 @@ def _open(**params):
     return app.run()
 
 
+def link(rng, page):
+    """Random parameters of a link to a page, texts often: dict name -> value.
+
+    Args:
+        page: its name, or one that no page has.
+    """
+    from ui.shell.catalogue import pages
+    from ui.shell.view import PARAMETERS
+
+    own = [f"{page}.{setting}" for setting in pages()[page].settings] if page in pages() else []
+    general = [name for name in PARAMETERS if name != "page"]
+    params = {key: rng.choice(_VALUES) for key in ("a", "b") if rng.random() < 0.5}
+    for keys, most in ((own, 3), (general, 4)):
+        for key in rng.sample(keys, rng.randint(0, min(most, len(keys)))):
+            params[key] = rng.choice(_VALUES)
+    return params
+
+
 def links(rng, count, home, args):
-    """Links with random parameters, most of them of the page, to random pages."""
+    """Links with random parameters, general ones and those of the page, to random pages."""
     use_shipped_models(home)
     from tests.app.random_sessions import Faults, stopped_jobs
     from ui.shell.catalogue import pages
 
-    keys = ["a", "b", "mask", "model", "other", "layer", "head", "select", "precision", "fill", "top", "x"]
-    keys += [f"{name}.{key}" for name, page in pages().items() for key in getattr(page, "settings", ()) or ()]
     defects, since = [], time.monotonic()
     for number in range(count):
         page = rng.choice([*pages(), "no_such_page"])
-        params = {key: rng.choice(_VALUES) for key in rng.sample(keys, rng.randrange(1, 6))}
+        params = link(rng, page)
         try:
             with Faults() as faults, stopped_jobs():
                 app = _open(page=page, **params)

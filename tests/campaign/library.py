@@ -1,5 +1,6 @@
 """Attacks on the library and the command line."""
 
+import argparse
 import contextlib
 import hashlib
 import io
@@ -131,11 +132,37 @@ def downloads(rng, count, home, args):
 _WORDS = ("", " ", "-1", "0", "1e308", "nan", "[MASK]", "the cat", "/", "/no/such", "😀", "--", "-", "é" * 300)
 
 
-def mistakes(rng, count, home, args):
-    """Commands with random options and values."""
-    import argparse
+def options_of(words, parser):
+    """The options of a command and of its sub-commands.
+
+    Args:
+        words: tuple of the words of the command.
+
+    Yields: (words, list of options).
+    """
+    yield words, [option for action in parser._actions for option in action.option_strings[-1:]]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield from options_of((*words, name), command)
+
+
+def all_options():
+    """The words of each command and sub-command -> its options: dict tuple -> list of str."""
     from importlib import import_module
 
+    from bert_tf.cli import COMMANDS
+
+    options = {}
+    for name, (module, _) in COMMANDS.items():
+        parser = argparse.ArgumentParser()
+        import_module(module).add_arguments(parser)
+        options.update(options_of((name,), parser))
+    return options
+
+
+def mistakes(rng, count, home, args):
+    """Commands and sub-commands with random options and values."""
     from bert_tf.cli import COMMANDS, main
 
     os.chdir(home)
@@ -144,24 +171,19 @@ def mistakes(rng, count, home, args):
     (home / "some.txt").write_text("the cat sat\n\nit ran in the park\n")
     (home / "some.jsonl").write_text('{"text_a": "the [MASK]"}\n[]\n{"text": 3}\n')
     files = ["bytes.bin", "some.txt", "some.jsonl", "start", "missing"]
-    options = {}
-    for name, (module, _) in COMMANDS.items():
-        parser = argparse.ArgumentParser()
-        import_module(module).add_arguments(parser)
-        options[name] = [option for action in parser._actions for option in action.option_strings[-1:]]
-    names, defects = list(COMMANDS), []
+    options, names, defects = all_options(), list(COMMANDS), []
     for _ in range(count):
         name = rng.choice(names)
-        argv = [name]
+        command = rng.choice([words for words in options if words[0] == name])
+        argv = list(command)
         for _ in range(rng.randrange(6)):
             kind = rng.random()
-            if kind < 0.5 and options[name]:
-                argv.append(rng.choice(options[name]))
+            if kind < 0.5 and options[command]:
+                argv.append(rng.choice(options[command]))
             if kind > 0.2:
                 argv.append(rng.choice([*_WORDS, *files]))
-        if "--help" in argv:
-            argv.remove("--help")
-        if name == "predict" and rng.random() < 0.5:
+        argv = [word for word in argv if word != "--help"]
+        if "--model" in options[command] and rng.random() < 0.5:
             argv += ["--model", start]
         output = io.StringIO()
         try:
@@ -178,7 +200,7 @@ def mistakes(rng, count, home, args):
 @contextlib.contextmanager
 def _no_server():
     """`serve` and `explore` end where their server would begin, which runs until it is stopped."""
-    with unittest.mock.patch("uvicorn.run"), unittest.mock.patch("os.execve", side_effect=SystemExit(0)):
+    with unittest.mock.patch("uvicorn.Server.run"), unittest.mock.patch("os.execve", side_effect=SystemExit(0)):
         yield
 
 

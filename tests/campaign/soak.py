@@ -2,11 +2,13 @@
 
 import queue
 import random
+import re
 import threading
 import time
 
 from benchmarks.clicks import explorer
 from benchmarks.visitor import ServerProcess, Visitor
+from ui.shell.error_messages import LOGGED_FAULT
 
 VISITORS = 4
 _IDLE_MINUTES = 1  # after which the server drops all that it holds, but not before the last session is closed
@@ -28,12 +30,13 @@ def soak(rng, count, home, args):
     use_shipped_models(home)
     with open(home / "limits.toml", "a") as limits:
         limits.write(f"[cache]\nidle_minutes = {_IDLE_MINUTES}\nrestart = true\n")
+    log = home / "server.log"
     models, links, defects, times = shipped_models(), queue.SimpleQueue(), [], []
     for number in range(count):
         a, b = rng.choice(_TEXTS)
         page = list(pages())[number % len(pages())]
         links.put({"page": page, "model": rng.choice(models), "precision": rng.choice(_PRECISIONS), "a": a, "b": b})
-    with explorer() as address:
+    with explorer(log=log) as address:
         server = ServerProcess(address.rpartition(":")[2])
         _everything_imported(address)
         start = server.megabytes
@@ -58,7 +61,16 @@ def soak(rng, count, home, args):
     )
     if args.megabytes and most > args.megabytes:
         defects.append(f"the server held {most:,.0f} MB, over {args.megabytes:,}")
-    return len(times), defects
+    return len(times), defects + logged_faults(log.read_text("utf-8", "replace"))
+
+
+def logged_faults(log):
+    """A defect for each fault of the program in a server's log: list of str, each with the end of the traceback.
+
+    A background job that fails shows its fault only to a visitor who waits for it.
+    """
+    traceback = re.compile(rf"{LOGGED_FAULT}(?:\nTraceback .*(?:\n[ \t].*)*\n(.*))?")
+    return [f"{LOGGED_FAULT} in the log: {match[1]}"[:300] for match in traceback.finditer(log)]
 
 
 def _everything_imported(address):
@@ -91,7 +103,7 @@ def _visit(address, rng, links, times, defects):
             continue
         times.append(seconds)
         if failed:
-            defects.append(f"{link}: the page shows an exception"[:300])
+            defects.append(f"{link}: the page shows an error"[:300])
         if rng.random() < 0.05:  # the visitor leaves, and another one comes
             visitor.close()
             visitor = Visitor(address)

@@ -3,6 +3,7 @@
 import json
 import lzma
 import re
+import sys
 from argparse import ArgumentParser
 
 import numpy as np
@@ -98,6 +99,21 @@ def test_mixed_text_is_in_one_part_only_and_without_the_benchmarks(tmp_path, mon
     monkeypatch.setattr(registers, "SOURCES", sources[:1])
     with pytest.raises(ValueError, match="bytes of text"):
         registers.mix([], [], files["everyday"], tmp_path / "other")
+
+
+def test_a_target_is_named_from_the_folder_of_the_user(tmp_path, monkeypatch):
+    """The commands that measure it run in another one."""
+    monkeypatch.chdir(tmp_path)
+    parser, shipped = ArgumentParser(), []
+    embedded.add_arguments(parser)
+    assert parser.parse_args(["--text", "x", "--eval", "x", "--target", "model"]).target == tmp_path.resolve() / "model"
+
+    monkeypatch.setattr(tasks, "report", lambda *_: tmp_path)
+    monkeypatch.setattr(tasks, "ship", lambda kind, trained, target, dev: shipped.append(target))
+    kind = next(iter(tasks.RECIPES))
+    monkeypatch.setattr(sys, "argv", ["tasks.py", kind, "--train", "x", "--ship", "--target", "model"])
+    tasks.main()
+    assert shipped == [tmp_path.resolve() / "model"]
 
 
 def test_the_hundred_sentences_are_not_the_thirty():

@@ -1,7 +1,9 @@
 """Several devices, several machines and micro-batches train as one device with the same batch does."""
 
+import contextlib
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -83,13 +85,21 @@ def finish(*processes):
     return output
 
 
+def free_ports(count):
+    """Ports that no connection of another process gets: those that the system gives away by itself are higher."""
+    found = []
+    for port in random.SystemRandom().sample(range(20_000, 32_768), 1000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise RuntimeError("No free ports.")
+
+
 def two_machines():
     """TF_CONFIG of two workers on this machine."""
-    with socket.socket() as first, socket.socket() as second:
-        addresses = []
-        for free in (first, second):
-            free.bind(("127.0.0.1", 0))
-            addresses.append(f"127.0.0.1:{free.getsockname()[1]}")
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
     return [
         json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}) for index in (0, 1)
     ]

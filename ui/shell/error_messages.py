@@ -13,9 +13,14 @@ from ui.widgets.formatting import escape_markdown
 
 _CODE = (user_errors.PACKAGE, ROOT / "ui", ROOT / "pages")
 _LOG = logging.getLogger("explorer")
+_FAULT, _FILE = "Something went wrong here", "The server cannot use one of its files"
+#: How the sentences begin that tell of an error of the program or of its server, without Markdown characters.
+FAULTS = (_FAULT, _FILE)
+#: What the log says before the traceback of a fault of the program.
+LOGGED_FAULT = "a fault of the program"
 
 
-def user_message(error, fallback="Something went wrong here. The error is in the server's log."):
+def user_message(error, fallback=f"{_FAULT}. The error is in the server's log."):
     """The message of an error for the visitor.
 
     An error that names a file of the server is logged, as a visitor must not see the server's paths.
@@ -26,10 +31,10 @@ def user_message(error, fallback="Something went wrong here. The error is in the
     """
     if isinstance(error, OSError) and error.filename is not None:
         _LOG.error("a file that cannot be used", exc_info=error)
-        return f"The server cannot use one of its files ({error.strerror}). Tell its owner: its log names the file."
+        return f"{_FILE} ({error.strerror}). Tell its owner: its log names the file."
     if user_errors.is_user_error(error, *_CODE):
         return error.sentence if isinstance(error, MissingHead) else str(error)
-    _LOG.error("a fault of the program", exc_info=error)
+    _LOG.error(LOGGED_FAULT, exc_info=error)
     return fallback
 
 
@@ -47,8 +52,7 @@ def shown_errors():
         # An error of the visitor's input is a sentence that says what to do next; any other is logged.
         sentence = user_message(
             error,
-            "Something went wrong here. The error is in the server's log. Reload the page, or change "
-            "the text and try again.",
+            f"{_FAULT}. The error is in the server's log. Reload the page, or change the text and try again.",
         )
         st.error(escape_markdown(sentence), icon=":material/error:")
 

@@ -140,6 +140,8 @@ _NUMBERS = {
     "depth": ("depth", 0),
 }
 _SWITCHES = {"whole": "words", "special": "special", "punctuation": "punctuation"}
+#: The names of the parameters of a link to any page, as in docs/reference/links.md.
+PARAMETERS = (*_PLAIN.values(), "mask", *(key for key, _ in _NUMBERS.values()), *_SWITCHES.values())
 
 
 def _kept_words(before, after):
