@@ -1,6 +1,7 @@
 """Reading what a page shows, and using the controls of its own components, for tests."""
 
 import json
+import re
 import time
 
 import numpy as np
@@ -77,6 +78,12 @@ def away_and_back(app):
         app.query_params["page"] = name
         app.run()
     return app
+
+
+def table_key(app, name):
+    """The key of the table whose key begins with ``name``: the rest of it depends on its rows."""
+    (key,) = {match[0] for table in app.dataframe if (match := re.search(rf"{name}_[0-9a-f]{{8}}$", table.proto.id))}
+    return key
 
 
 def run_until_done(app, done=None):
