@@ -48,6 +48,13 @@ def test_a_page_opens_with_an_example_and_says_why_without_a_text(open_app, page
     assert "Text A is empty" in page_text(app)
 
 
+@pytest.mark.parametrize("page", ["all_heads", "model_view"])
+def test_too_many_masks_are_refused_with_their_number(open_app, page):
+    app = no_trouble(open_app(page=page, a="[MASK] " * 9))
+    assert "There are 9 masks; at most 6" in page_text(app)
+    assert component(app, "lines") is None and component(app, "grid") is None
+
+
 def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace):
     app = no_trouble(
         open_app(
