@@ -629,6 +629,41 @@ def test_predict_leads_to_the_task_of_a_model_without_masked_words(open_app, tmp
     assert app.segmented_control(key="w_task_model").value == "bare-second"
 
 
+def test_a_model_with_words_of_its_own_answers_alone(open_app, task_home, tmp_path, monkeypatch, saved):
+    import shutil
+
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import task_type
+    from tests.conftest import make_bert
+
+    settings = TaskSettings("classify", labels=("no", "yes"))
+    bert = make_bert(seed=5, lower_case=True)
+    network = network_over(bert.model, task_type(settings.task), settings)
+    save_task(tmp_path / "own-words", bert.config, bert.tokenizer, network, settings)
+    (tmp_path / "own-words" / "report").mkdir()
+    (tmp_path / "own-words" / "report" / "metrics.json").write_text('{"start": "plain"}')
+    shutil.copytree(task_home / "plain", tmp_path / "plain")
+    (tmp_path / "explorer.toml").write_text('[models]\ndefault = "plain"\nwarm = false\n')
+    use_models_in(tmp_path, monkeypatch)
+    app = open_app(page="fine_tuning_changes", a="Cat sat", mask="a1", **{"fine_tuning_changes.model": "own-words"})
+    no_trouble(app)
+    (answer,) = loaded("own-words", tmp_path).task.predict(["Cat sat"])
+    ((card,),) = [one["cards"] for one in components(app, "bars")]
+    assert {one["text"]: one["p"] for one in card["predictions"]} == answer["probabilities"]
+    assert "The two models cut the text into different tokens" in page_text(app) and not app.get("plotly_chart")
+    assert {row["item"] for row in saved["what-it-says"]["json"]["rows"]} == {"no", "yes"}
+
+
+@pytest.mark.parametrize("text, drawn", [("the cat sat", True), ("[MASK] " * 40, False)])
+def test_before_and_after_says_once_what_is_not_read_and_refuses_too_many_masks(open_app, text, drawn):
+    app = open_app(page="fine_tuning_changes", a=text, b="\u200b", **{"fine_tuning_changes.model": "classes"})
+    no_trouble(app)
+    assert page_text(app).count("Text B holds nothing that the model can read") == 1
+    assert bool(app.get("plotly_chart")) == drawn != ("There are 40 masks; at most" in page_text(app))
+
+
 def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp_path, monkeypatch):
     import shutil
 
