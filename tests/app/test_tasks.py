@@ -175,6 +175,24 @@ def test_the_lines_of_two_classifiers_say_both_answers_and_what_their_layers_say
     assert sum(str(card["predictions"][0]["text"]) in page_text for card in component(app, "bars")["cards"])
 
 
+@pytest.mark.parametrize(
+    "other, says", [("pairs", "It judges pairs: type a text B."), ("score", "One side predicts a score")]
+)
+def test_the_lines_leave_out_the_classes_of_layers_that_are_not_drawn(open_app, other, says):
+    app = beside(open_app, "classes", other, **{"side_by_side.look": "layers"})
+    assert says in page_text(app) and "class_lens" not in app.code[0].value
+    exec(app.code[0].value, {})
+
+
+def test_the_lines_of_the_architecture_score_no_single_ending(open_app):
+    app = finished(
+        open_app(page="architecture", a="the cat", b="sat", model="endings", **{"architecture.open": "task"})
+    )
+    names = {}
+    exec(app.code[0].value, names)
+    assert "Type two or more endings" in page_text(app) and "result" not in names
+
+
 @pytest.mark.parametrize("model, b", [("classes", ""), ("endings", "sat on the mat\nran in the park")])
 def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, task_home, model, b):
     from bert_tf.explain.models.architecture import choice_scores, task_head_activations
