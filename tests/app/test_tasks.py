@@ -336,6 +336,15 @@ def test_endings_are_weighed_against_each_other(open_app):
     assert "at least 2" in page_text(app) and not app.exception
 
 
+@pytest.mark.parametrize("page", ["task_predictions", "side_by_side", "architecture"])
+def test_endings_that_are_left_out_are_said(open_app, page):
+    link = {"page": page, "a": "the cat", "model": "endings", "with": "plain", "architecture.open": "task"}
+    for number in (12, 13):
+        app = finished(open_app(b="sat\n" * number, **link))
+        no_trouble(app)
+        assert ("The first 12 endings are read." in page_text(app)) == (number > 12)
+
+
 def test_an_ending_that_is_there_twice_has_two_probabilities_in_the_saved_files(open_app, saved):
     endings = "sat on the mat\nran in the park\nsat on the mat"
     app = open_app(page="task_predictions", a="the cat", b=endings, **{"task_predictions.model": "endings"})
@@ -356,6 +365,18 @@ def test_a_task_is_there_in_bfloat16_too(open_app, model, b):
     )
     no_trouble(app)
     assert app.code  # the page was drawn to its end
+
+
+def test_words_that_the_limits_cut_are_said_to_be_left_out(open_app, task_home, tmp_path, monkeypatch):
+    from ui.session import state
+
+    (tmp_path / "explorer.toml").write_text(LIMITS.replace("[text]", "[text]\nmax_tokens = 6"))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
+    state.limits.clear()
+    link = {"page": "task_predictions", "task_predictions.model": "classes"}
+    says = "The words below are those that the model reads at once"
+    assert says in page_text(run_until_done(open_app(a="the cat sat on the mat", **link)))
+    assert says not in page_text(run_until_done(open_app(a="the cat sat", **link)))
 
 
 def test_what_a_classifier_does_not_read_is_said_and_not_scored(open_app, task_home):
