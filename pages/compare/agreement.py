@@ -112,7 +112,7 @@ def _show(pair, result):
         hide_index=True,
         width="stretch",
         height=tables.height(len(result.rows), 520),
-        key="w_agreement_table",
+        key=tables.key_of("w_agreement_table", ((row.row.number, row.row.text_a) for row in result.rows)),
         on_select="rerun",
         selection_mode="single-row",
         column_config=_columns(pair, "text_b" in table),

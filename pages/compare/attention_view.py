@@ -199,9 +199,8 @@ def _entropy(entropies):
 
 def _layers(pair, traces, compared):
     both_classify = all(targets.classes(side.shared) for side in pair)
-    if both_classify:
+    if both_classify and layers_view.classes(pair):
         snippets.add(class_call=layers_view.CLASS_LENS)
-        layers_view.classes(pair)
     if not compared.masks:
         if not both_classify:
             st.info(layers_view.lacking(pair), icon=":material/touch_app:")

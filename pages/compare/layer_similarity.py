@@ -76,9 +76,12 @@ def page():
     reads_no_text_b = [shared for shared in pair if file is None and shared.text_b_or_none(view.b) is None]
     if reads_no_text_b:
         inputs.note_unreadable(reads_no_text_b[0], view.b)
-    rows = tuple(_readable(row, pair) for row in rows)
+    whole, rows = rows, tuple(_readable(row, pair) for row in rows)
+    left_out = [row.number for row, read in zip(whole, rows) if row.text_b and read.text_b is None]
     if file is None:
         _warn_truncated(rows[0], pair)
+    elif left_out:
+        st.caption(f"Text B of {count(len(left_out), 'row')} is left out: one of the models does not read it.")
     measure = st.segmented_control(
         "Measure",
         list(MEASURES),
@@ -87,7 +90,7 @@ def page():
         **state.bind_setting("layer_similarity.measure", "w_layer_similarity_measure", "cka", MEASURES),
     )
     call = Call.of(compare_layers, measure=measure)
-    snippets.give(names, call, rows, file)
+    snippets.give(names, call, rows, file, left_out)
     one, other = map(comparison.LockedPerTrace, pair)
     # A job for each measure: its result is kept while another measure is shown.
     result = jobs.result(

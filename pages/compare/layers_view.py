@@ -66,7 +66,11 @@ def _have_no(names, missing):
 
 
 def classes(pair):
-    """Draw the predictions of two fine-tuned classifiers' heads on every layer's hidden state."""
+    """Draw the predictions of two fine-tuned classifiers' heads on every layer's hidden state.
+
+    Returns:
+        whether they are drawn; if not, the page says what is missing.
+    """
     settings = [targets.classes(side.shared) for side in pair]
     problem = next(
         filter(None, (task_predictions.problem(task, side.text_a, side.text_b) for task, side in zip(settings, pair))),
@@ -74,16 +78,17 @@ def classes(pair):
     )
     if problem:
         st.info(problem, icon=":material/touch_app:")
-        return
+        return False
     if settings[0].regression != settings[1].regression:
         st.info("One side predicts a score, the other classes: they cannot be compared.", icon=":material/block:")
-        return
+        return False
     lenses = [_lens(side, task) for side, task in zip(pair, settings)]
     texts = [task_models.texts_of_task(task, side.text_a, side.text_b) for side, task in zip(pair, settings)]
     if settings[0].regression:
         _scores(pair, lenses, texts)
     else:
         _classes(pair, lenses, texts)
+    return True
 
 
 def _lens(side, settings):

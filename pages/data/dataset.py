@@ -283,7 +283,7 @@ def _rows(shared, summary, filtered):
         hide_index=True,
         width="stretch",
         height=tables.height(len(filtered), 520),
-        key="w_dataset_table",
+        key=tables.key_of("w_dataset_table", ((result.row.number, result.row.text_a) for result in filtered)),
         on_select="rerun",
         selection_mode="multi-row",
         column_config=_COLUMNS | (_OF_PAIRS if any(result.row.text_b for result in filtered) else {}),

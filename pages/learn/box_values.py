@@ -17,7 +17,7 @@ from bert_tf.plots.models.architecture import MAX_TOKENS, MOST_UNITS
 from ui.elements import components, tables
 from ui.elements.cards import cards
 from ui.session import state, task_models
-from ui.widgets import attention_controls, export, figures, head_predictions
+from ui.widgets import attention_controls, export, figures, head_predictions, task_predictions
 from ui.widgets.formatting import count, number
 
 _VALUES, _TOKEN, _UNIT = "architecture.values", "architecture.token", "architecture.unit"
@@ -203,6 +203,7 @@ def _choices(shared, trace, settings):
         st.info("Type two or more endings as text B, one a line.", icon=":material/keyboard:")
         return
     _scores(trace, "choice", choices, shared.run(choice_scores, view.a, choices))
+    task_predictions.note_endings(settings, view.b)
     st.caption("The model reads each choice with text A in a separate forward pass; the boxes show one pass.")
 
 

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from bert_tf import plots
+from bert_tf.explain.models.compare import nearest_layer
 from ui.elements import components
 from ui.elements.toolbar import Button, Choice, toolbar
 from ui.session import state
@@ -60,8 +61,8 @@ def _drawn(config, depth_of):
     layer, head = view.layer, None if state.setting(_MEAN, False) else view.head
     if depth_of is None or depth_of is config:
         return layer, head
-    layer = round((layer + 1) / depth_of.num_hidden_layers * config.num_hidden_layers) - 1
-    layer = min(max(layer, 0), config.num_hidden_layers - 1)
+    layer = nearest_layer(layer, depth_of.num_hidden_layers, config.num_hidden_layers)
+    layer = min(layer, config.num_hidden_layers - 1)  # the view's layer may be of a deeper model
     return layer, head if head is not None and head < config.num_attention_heads else None
 
 

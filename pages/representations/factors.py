@@ -193,7 +193,7 @@ def _units(trace, factors, weights, factor):
         },
         hide_index=True,
         width="stretch",
-        key="w_factors_units",
+        key=tables.key_of("w_factors_units", ((unit.layer, unit.unit) for unit in units)),
         on_select="rerun",
         selection_mode="single-row",
         column_config={

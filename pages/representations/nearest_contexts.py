@@ -176,7 +176,7 @@ def _table(near, heads):
         columns,
         hide_index=True,
         width="stretch",
-        key="w_near_places",
+        key=tables.key_of("w_near_places", ((context.row.text_a, context.word, context.position) for context in near)),
         on_select="rerun",
         selection_mode="single-row",
         column_config={

@@ -4,7 +4,9 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.analyses import Call
+from bert_tf.errors import NotComparable
 from bert_tf.explain import attention_divergence
+from bert_tf.explain.attention.attention_divergence import require_same_tokens
 from bert_tf.explain.models.before_after import AnswerChange, BeforeAndAfter
 from bert_tf.explain.models.compared_attention import HeadAttentionChange
 from bert_tf.inference.predictions import fill_mask
@@ -81,7 +83,17 @@ def page():
     view = state.view()
     # Both read what the fine-tuned model reads.
     texts = read_texts(encoding, view.a, pair[1].text_b_or_none(view.b) or "")
+    try:
+        require_same_tokens(*(shared.encode(*texts) for shared in pair))
+    except NotComparable as error:
+        # With words of its own the fine-tuned model has other tokens: a position is not the same word in both.
+        inputs.heading("Predictions")
+        _save_answers(pair, texts, _own_answer(pair[1]), [], None)
+        st.info(str(error), icon=":material/compare_arrows:")
+        return
     hidden = _answers(pair, texts)
+    if hidden is None:
+        return
     divergence, traces = _changes(pair, texts)
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -106,12 +118,11 @@ def _answers(pair, texts):
     Args:
         pair: the two ``SharedModel``s. texts: text A and text B ("" without one) as both models read them.
 
-    Returns: positions of the hidden words.
+    Returns: positions of the hidden words; None if there are too many masks.
     """
     view = state.view()
     fills = all("mlm" in shared.bert.heads for shared in pair)
     if fills:
-        inputs.note_unreadable(pair[1], view.b)
         encoding = pair[1].encode(view.a, view.b)
         inputs.token_strip(pair[1], encoding, "c_fine_tuning_changes_chips")
         masked = inputs.masked_positions(pair[1], encoding)
@@ -120,9 +131,7 @@ def _answers(pair, texts):
     heading = inputs.heading("Predictions")
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown(f"**{escape_markdown(title(pair[1].name))}**, nothing hidden")
-        task_prediction = task_predictions.predict_task("fine_tuning_changes", pair[1], view.a, view.b)
-        task_predictions.draw("c_fine_tuning_changes_task", task_prediction)
+        task_prediction = _own_answer(pair[1])
     cards, shares = [], None
     with right:
         st.markdown("**Masked words and the pair**, before → after")
@@ -139,7 +148,16 @@ def _answers(pair, texts):
             ),
         )
     _save_answers(pair, texts, task_prediction, cards, shares)
-    return masked or ()
+    return masked
+
+
+def _own_answer(shared):
+    """Draw the fine-tuned model's prediction with nothing hidden; returns the ``TaskPrediction``."""
+    view = state.view()
+    st.markdown(f"**{escape_markdown(title(shared.name))}**, nothing hidden")
+    task_prediction = task_predictions.predict_task("fine_tuning_changes", shared, view.a, view.b)
+    task_predictions.draw("c_fine_tuning_changes_task", task_prediction)
+    return task_prediction
 
 
 def _save_answers(pair, texts, task_prediction, cards, shares):

@@ -28,6 +28,7 @@ from ui.shell.page import Page, Press
 from ui.widgets import export, figures, highlights, inputs
 from ui.widgets.formatting import escape_markdown, milliseconds, number, title
 from ui.widgets.task_predictions import NAMES as TASK_NAMES
+from ui.widgets.task_predictions import note_endings
 
 
 def _by_the_same_model(view):
@@ -227,11 +228,12 @@ def _words(shared, settings, label):
     """Draw the effect of each word on the prediction, by masking it."""
     view = state.view()
     (packed,) = task_models.packed(shared, settings, view.a, view.b)
-    if any(packed.truncated):
-        st.caption("The words below are those that the model reads at once, from the beginning.")
     texts = read_texts(packed, view.a, task_models.record(settings, view.a, view.b).get("text_b", ""))
     key = (shared.name, view.precision, *texts)
     trace = cached("task_trace", key, lambda: shared.trace(*texts, ()))
+    # Of a text that is read in windows, or that the limits cut.
+    if any(packed.truncated) or any(trace.truncated):
+        st.caption("The words below are those that the model reads at once, from the beginning.")
     words = len(trace.words())
     inputs.heading("The words that matter")
     if words > _MOST_WORDS and not st.toggle(
@@ -340,6 +342,7 @@ def _endings(shared, settings, prediction):
         config=export.plot_config("endings"),
         key="w_task_endings",
     )
+    note_endings(settings, state.view().b)
     st.caption("The endings are compared with each other alone: one is the likeliest even if none fits.")
 
 

@@ -117,7 +117,8 @@ def page():
 def _lapse(run, shared, snapshot_traces):
     number = _number(snapshot_traces)
     moment = snapshot_traces[number]
-    trace = moment.trace
+    # What is saved names the run and the step.
+    trace = dataclasses.replace(moment.trace, model=f"{run.name}/step-{moment.step}")
     token_trajectories = _trajectories(shared, snapshot_traces)
     _time(snapshot_traces, number)
     with st.container(key="wide_columns"):
@@ -159,7 +160,7 @@ def _lapse(run, shared, snapshot_traces):
                 config=export.plot_config("time-lapse"),
             )
     with right:
-        _attention(run, snapshot_traces, number)
+        _attention(run, snapshot_traces, moment.step, trace)
     attention_controls.warning()
     st.caption(
         "One text in one training: with another seed, or another order of the training texts, a prediction comes at "
@@ -254,8 +255,8 @@ def _entered(token_trajectory):
     return f"{name} is {', '.join(milestones)}."
 
 
-def _attention(run, snapshot_traces, number):
-    trace, step = snapshot_traces[number].trace, snapshot_traces[number].step
+def _attention(run, snapshot_traces, step, trace):
+    """Draw a head's attention; trace: that of the snapshot at the step ``step``."""
     layers, heads = trace.attentions.shape[:2]
     left, right = st.columns(2)
     bounds = ((left, "Layer", _LAYER, layers), (right, "Head", _HEAD, heads))
@@ -270,8 +271,7 @@ def _attention(run, snapshot_traces, number):
     selection = plots.select(trace)
     weights = np.asarray(trace.attentions[layer - 1, head - 1])
     inputs.heading(f"Layer {layer}, head {head}")
-    named = dataclasses.replace(trace, model=f"{run.name}/step-{step}")
-    attention_controls.save(named, [(layer - 1, head - 1)], selection, 0.0)
+    attention_controls.save(trace, [(layer - 1, head - 1)], selection, 0.0)
     figures.show(
         f"Attention of layer {layer}, head {head}",
         plots.heatmap(trace, weights, selection, dark=state.is_dark()),

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import time
 
 import numpy as np
@@ -92,6 +93,12 @@ def away_and_back(app):
         app.query_params["page"] = name
         app.run()
     return app
+
+
+def table_key(app, name):
+    """The key of the table whose key begins with ``name``: the rest of it depends on its rows."""
+    (key,) = {match[0] for table in app.dataframe if (match := re.search(rf"{name}_[0-9a-f]{{8}}$", table.proto.id))}
+    return key
 
 
 def run_until_done(app, done=None):

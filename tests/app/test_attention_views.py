@@ -2,6 +2,7 @@
 
 import base64
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,6 +47,27 @@ def test_a_page_opens_with_an_example_and_says_why_without_a_text(open_app, page
     assert app.title
     app.text_area(key="w_text_a").set_value(" ").run()
     assert "Text A is empty" in page_text(app)
+
+
+@pytest.mark.parametrize("page", ["all_heads", "model_view"])
+def test_too_many_masks_are_refused_with_their_number(open_app, page):
+    app = no_trouble(open_app(page=page, a="[MASK] " * 9))
+    assert "There are 9 masks; at most 6" in page_text(app)
+    assert component(app, "lines") is None and component(app, "grid") is None
+
+
+def test_the_layer_of_a_second_model_is_that_of_side_by_side(monkeypatch):
+    from bert_tf.explain import aligned_layers
+    from pages.predict import attention_view
+    from ui.session import state
+    from ui.shell.view import View
+
+    one, other = (SimpleNamespace(num_hidden_layers=layers, num_attention_heads=12) for layers in (12, 6))
+    pairs = aligned_layers(12, 6)
+    for layer in range(12):
+        monkeypatch.setattr(state, "view", lambda layer=layer: View(layer=layer))
+        monkeypatch.setattr(state, "setting", lambda name, default: default)
+        assert (layer, attention_view._drawn(other, one)[0]) == pairs[layer]
 
 
 def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace):

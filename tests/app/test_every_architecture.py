@@ -97,7 +97,7 @@ def test_deberta_opens_the_page(open_app, deberta_home, page):
     assert page in SCORES_REFUSED or not app.error
 
 
-def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_home, tmp_path, monkeypatch):
+def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_home, tmp_path, monkeypatch, saved):
     from ui.session import runs
 
     name = "electra-discriminator"
@@ -111,6 +111,7 @@ def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_h
     trace = bert_tf.load(GOLDEN_FOLDERS / name).trace(TEXTS[name])
     drawn = [one["shade"] for one in component(app, "marks")["a"] if "shade" in one]
     assert drawn == pytest.approx(trace.replaced[1:-1].tolist(), abs=1e-3)
+    assert saved["replaced-or-original"]["json"]["model"] == "electra/step-10"
 
 
 def test_the_box_of_the_pooler_names_the_member_s_own_first_token(open_app, family_home):

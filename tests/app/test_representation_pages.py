@@ -39,6 +39,7 @@ from tests.app.page_reading import (
     page_text,
     param,
     run_until_done,
+    table_key,
 )
 from ui.samples import word_senses
 from ui.shell.limits import ROOT
@@ -388,7 +389,7 @@ def test_a_unit_of_a_factor_opens_in_the_architecture(open_app, bert):
     app = run_until_done(open_app(page="factors", **PAIR, **{"factors.at": "1"}))
     trace, actual, _ = factors_of(bert, 6)
     (unit,) = actual.strongest_units(0, 1)
-    app.session_state["w_factors_units"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    app.session_state[table_key(app, "w_factors_units")] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     app.run()
     app.button(key="w_factors_open").click().run()
     assert param(app, "page") == "architecture" and not app.exception

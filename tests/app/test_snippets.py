@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from tests.app.page_reading import component, components, run_until_done
+from tests.app.page_reading import component, components, page_text, run_until_done
 from ui.session import state
 from ui.shell.catalogue import pages
 
@@ -684,6 +684,23 @@ def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
     ran(app)
     on_page = of_job(app, link.get("layer_similarity.measure", "cka")).similarity
     assert capsys.readouterr().out.strip() == str(on_page.round(3))
+
+
+@pytest.mark.usefixtures("with_tasks")
+@pytest.mark.parametrize("model, left_out", [("classes", [1, 2, 3]), ("plain", [2])])
+def test_layer_likeness_leaves_out_the_text_b_that_a_model_does_not_read(open_app, model, left_out, monkeypatch):
+    from ui.session import model_store
+
+    monkeypatch.setattr(model_store, "leaves_out_text_b", lambda bert: bert.name == "classes")
+    lines = "The bunny ate it.\tIt slept.\nIt was good.\t\u200b\nThe dog ran.\tThe cat sat."
+    link = {"layer_similarity.file": "typed", "layer_similarity.lines": lines, "with": "either"}
+    app = open_app(page="layer_similarity", model=model, **link)
+    names = ran(app)
+    assert [row.number for row in names["rows"] if row.text_b is None] == left_out
+    np.testing.assert_allclose(names["result"].similarity, of_job(app, "cka").similarity, atol=1e-5)
+    assert names["result"].words == of_job(app, "cka").words and not names["result"].problems
+    rows = f"{len(left_out)} row{'s' * (len(left_out) > 1)}"
+    assert f"Text B of {rows} is left out: one of the models does not read it." in page_text(app)
 
 
 @pytest.mark.parametrize(

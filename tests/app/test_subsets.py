@@ -6,7 +6,7 @@ import pytest
 from bert_tf.errors import InputError
 from bert_tf.explain import summarise_rows
 from bert_tf.explain.datasets.text_rows import format_row_numbers, parse_row_numbers
-from tests.app.page_reading import page_text, param, run_until_done
+from tests.app.page_reading import page_text, param, run_until_done, table_key
 from tests.app.test_dataset import sample
 from tests.app.test_representation_pages import array, figure
 from ui.samples.concepts import lines
@@ -64,6 +64,21 @@ def test_a_subset_is_named_looked_at_renamed_and_deleted(open_app, saved):
     app = run_until_done(app)
     assert param(app, "dataset.subsets") is None and param(app, "dataset.subset") is None
     assert len(app.dataframe[0].value) == 26
+
+
+def test_the_ticks_of_a_table_are_those_of_its_rows(open_app):
+    app = run_until_done(open_app(**LINK))
+    whole = table_key(app, "w_dataset_table")
+    app.session_state[whole] = {"selection": {"rows": [1, 2], "columns": [], "cells": []}}
+    assert app.run().text_input(key="w_dataset_subset_name").label == "Name of the 2 rows ticked"
+    app.text_input(key="w_dataset_words").set_value("of").run()
+    app = run_until_done(app)
+    assert table_key(app, "w_dataset_table") != whole
+    assert app.text_input(key="w_dataset_subset_name").label.endswith(" rows under this filter")
+    app.text_input(key="w_dataset_words").set_value("").run()
+    app = run_until_done(app)
+    assert table_key(app, "w_dataset_table") == whole
+    assert "Tick rows in the table" in page_text(app)
 
 
 def test_a_subset_belongs_to_its_file_and_broken_ones_are_left_out(open_app):

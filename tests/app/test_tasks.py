@@ -175,6 +175,24 @@ def test_the_lines_of_two_classifiers_say_both_answers_and_what_their_layers_say
     assert sum(str(card["predictions"][0]["text"]) in page_text for card in component(app, "bars")["cards"])
 
 
+@pytest.mark.parametrize(
+    "other, says", [("pairs", "It judges pairs: type a text B."), ("score", "One side predicts a score")]
+)
+def test_the_lines_leave_out_the_classes_of_layers_that_are_not_drawn(open_app, other, says):
+    app = beside(open_app, "classes", other, **{"side_by_side.look": "layers"})
+    assert says in page_text(app) and "class_lens" not in app.code[0].value
+    exec(app.code[0].value, {})
+
+
+def test_the_lines_of_the_architecture_score_no_single_ending(open_app):
+    app = finished(
+        open_app(page="architecture", a="the cat", b="sat", model="endings", **{"architecture.open": "task"})
+    )
+    names = {}
+    exec(app.code[0].value, names)
+    assert "Type two or more endings" in page_text(app) and "result" not in names
+
+
 @pytest.mark.parametrize("model, b", [("classes", ""), ("endings", "sat on the mat\nran in the park")])
 def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, task_home, model, b):
     from bert_tf.explain.models.architecture import choice_scores, task_head_activations
@@ -318,6 +336,15 @@ def test_endings_are_weighed_against_each_other(open_app):
     assert "at least 2" in page_text(app) and not app.exception
 
 
+@pytest.mark.parametrize("page", ["task_predictions", "side_by_side", "architecture"])
+def test_endings_that_are_left_out_are_said(open_app, page):
+    link = {"page": page, "a": "the cat", "model": "endings", "with": "plain", "architecture.open": "task"}
+    for number in (12, 13):
+        app = finished(open_app(b="sat\n" * number, **link))
+        no_trouble(app)
+        assert ("The first 12 endings are read." in page_text(app)) == (number > 12)
+
+
 def test_an_ending_that_is_there_twice_has_two_probabilities_in_the_saved_files(open_app, saved):
     endings = "sat on the mat\nran in the park\nsat on the mat"
     app = open_app(page="task_predictions", a="the cat", b=endings, **{"task_predictions.model": "endings"})
@@ -338,6 +365,18 @@ def test_a_task_is_there_in_bfloat16_too(open_app, model, b):
     )
     no_trouble(app)
     assert app.code  # the page was drawn to its end
+
+
+def test_words_that_the_limits_cut_are_said_to_be_left_out(open_app, task_home, tmp_path, monkeypatch):
+    from ui.session import state
+
+    (tmp_path / "explorer.toml").write_text(LIMITS.replace("[text]", "[text]\nmax_tokens = 6"))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
+    state.limits.clear()
+    link = {"page": "task_predictions", "task_predictions.model": "classes"}
+    says = "The words below are those that the model reads at once"
+    assert says in page_text(run_until_done(open_app(a="the cat sat on the mat", **link)))
+    assert says not in page_text(run_until_done(open_app(a="the cat sat", **link)))
 
 
 def test_what_a_classifier_does_not_read_is_said_and_not_scored(open_app, task_home):
@@ -627,6 +666,41 @@ def test_predict_leads_to_the_task_of_a_model_without_masked_words(open_app, tmp
     no_trouble(app)
     assert param(app, "page") == "task_predictions"
     assert app.segmented_control(key="w_task_model").value == "bare-second"
+
+
+def test_a_model_with_words_of_its_own_answers_alone(open_app, task_home, tmp_path, monkeypatch, saved):
+    import shutil
+
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import task_type
+    from tests.conftest import make_bert
+
+    settings = TaskSettings("classify", labels=("no", "yes"))
+    bert = make_bert(seed=5, lower_case=True)
+    network = network_over(bert.model, task_type(settings.task), settings)
+    save_task(tmp_path / "own-words", bert.config, bert.tokenizer, network, settings)
+    (tmp_path / "own-words" / "report").mkdir()
+    (tmp_path / "own-words" / "report" / "metrics.json").write_text('{"start": "plain"}')
+    shutil.copytree(task_home / "plain", tmp_path / "plain")
+    (tmp_path / "explorer.toml").write_text('[models]\ndefault = "plain"\nwarm = false\n')
+    use_models_in(tmp_path, monkeypatch)
+    app = open_app(page="fine_tuning_changes", a="Cat sat", mask="a1", **{"fine_tuning_changes.model": "own-words"})
+    no_trouble(app)
+    (answer,) = loaded("own-words", tmp_path).task.predict(["Cat sat"])
+    ((card,),) = [one["cards"] for one in components(app, "bars")]
+    assert {one["text"]: one["p"] for one in card["predictions"]} == answer["probabilities"]
+    assert "The two models cut the text into different tokens" in page_text(app) and not app.get("plotly_chart")
+    assert {row["item"] for row in saved["what-it-says"]["json"]["rows"]} == {"no", "yes"}
+
+
+@pytest.mark.parametrize("text, drawn", [("the cat sat", True), ("[MASK] " * 40, False)])
+def test_before_and_after_says_once_what_is_not_read_and_refuses_too_many_masks(open_app, text, drawn):
+    app = open_app(page="fine_tuning_changes", a=text, b="\u200b", **{"fine_tuning_changes.model": "classes"})
+    no_trouble(app)
+    assert page_text(app).count("Text B holds nothing that the model can read") == 1
+    assert bool(app.get("plotly_chart")) == drawn != ("There are 40 masks; at most" in page_text(app))
 
 
 def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp_path, monkeypatch):

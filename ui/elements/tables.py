@@ -3,6 +3,7 @@
 import copy
 import math
 import re
+import zlib
 
 import pandas as pd
 import streamlit as st
@@ -49,6 +50,18 @@ def show(data, column_config=None, **options):
     plain = {name: str for name in frame.columns.difference([*texts])}
     frame.index = pd.RangeIndex(len(frame)) if options.get("hide_index") else frame.index
     return st.dataframe(frame.style.format(plain | texts), column_config=columns, **options)
+
+
+def key_of(name, rows):
+    """The key of a table whose rows can be ticked: Streamlit keeps the ticks of a key, which are places of rows.
+
+    Args:
+        name: str. The beginning of the key. rows: iterable. What tells the rows of the table from other ones, in order.
+
+    Returns:
+        str. Other rows have another key, and so no ticks of earlier ones.
+    """
+    return f"{name}_{zlib.crc32(repr(list(rows)).encode()):08x}"
 
 
 def height(rows, most):

@@ -195,6 +195,12 @@ def record(settings, a, b):
     return {"text_a": a, "text_b": b} if both else {"text_a": a}
 
 
+def endings_note(settings, b):
+    """A sentence on the endings in text B that are left out; "" if all are read, and for other tasks than "choose"."""
+    more = settings.task == "choose" and len(lines_with_text(b)) > _MOST_CHOICES
+    return f"The first {_MOST_CHOICES} endings are read." if more else ""
+
+
 def reads_text_b(settings):
     """Whether the model of a task may read a text B; one that may read pairs reads single texts too."""
     return settings.task in ("answer", "choose") or settings.pair is not False

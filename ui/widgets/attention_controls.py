@@ -6,7 +6,6 @@ from bert_tf import plots
 from bert_tf.explain.attention.attention_maps import HeadAttention
 from ui.elements import components
 from ui.elements.attention_page import attention_page, head_name
-from ui.elements.mask_chips import token_positions
 from ui.session import state
 from ui.session.trace_store import attention_trace
 from ui.widgets import export, inputs
@@ -25,8 +24,11 @@ def page_inputs(strip=True):
         return None
     shared, encoding = model_and_encoding
     keep_head_in_model(shared.config)
+    masked = inputs.masked_positions(shared, encoding)
+    if masked is None:
+        return None
     with inputs.reading(shared):
-        return shared, attention_trace(shared, token_positions(encoding, state.view().masks))
+        return shared, attention_trace(shared, masked)
 
 
 def filtered_page_inputs():

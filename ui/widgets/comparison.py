@@ -26,6 +26,7 @@ class LockedPerTrace:
     def __init__(self, shared):
         self._shared, bert = shared, shared.bert
         self.tokenizer, self.config, self.heads, self.name = bert.tokenizer, bert.config, bert.heads, bert.name
+        self.max_length = bert.max_length
 
     def trace(self, *args, **kwargs):
         return self._shared.run(lambda bert: bert.trace(*args, **kwargs))

@@ -105,6 +105,12 @@ def problem(settings, a, b):
     return ""
 
 
+def note_endings(settings, b):
+    """Write that some of the endings in text B are left out, if there are too many."""
+    if note := task_models.endings_note(settings, b):
+        st.caption(note)
+
+
 def draw(key, prediction):
     """Draw a ``TaskPrediction``; ``key``: of the component."""
     if prediction.problem:
@@ -127,6 +133,7 @@ def draw(key, prediction):
         _draw_answer(key, prediction)
     if prediction.b.strip() and not task_models.reads_text_b(prediction.settings):
         st.caption("Its task reads only text A.")
+    note_endings(prediction.settings, prediction.b)
 
 
 def _draw_answer(key, prediction):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from bert_tf.inference.bert import Bert
     from bert_tf.inference.trace import Trace
+    from bert_tf.tokenizers.base import Encoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +65,7 @@ def attention_divergence(before: Trace, after: Trace) -> AttentionDivergence:
         InputError: a trace has no attention maps.
     """
     maps_before, maps_after = attention_maps(before), attention_maps(after)
-    if before.tokens != after.tokens:
-        raise NotComparable("The two models cut the text into different tokens; compare models of one vocabulary.")
+    require_same_tokens(before, after)
     if maps_before.shape != maps_after.shape:
         raise NotComparable(
             f"The models have {maps_before.shape[0]} x {maps_before.shape[1]} and {maps_after.shape[0]} x "
@@ -79,6 +79,12 @@ def attention_divergence(before: Trace, after: Trace) -> AttentionDivergence:
         ]
     )
     return AttentionDivergence(before.model, after.model, after.tokens, divergences)
+
+
+def require_same_tokens(before: Trace | Encoding, after: Trace | Encoding) -> None:
+    """Raise NotComparable if the tokens of two models for a text differ."""
+    if before.tokens != after.tokens:
+        raise NotComparable("The two models cut the text into different tokens; compare models of one vocabulary.")
 
 
 def fine_tuning_divergence(bert: Bert, trace: Trace, before: str | None = None) -> AttentionDivergence:

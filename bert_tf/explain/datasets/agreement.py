@@ -140,7 +140,7 @@ def agreement(
     """Compare the predictions of two models for every row of a file.
 
     Args:
-        bert_a, bert_b: `Bert`, or any object with `trace`, `tokenizer`, `config`, `heads` and `name`.
+        bert_a, bert_b: `Bert`, or any object with `trace`, `tokenizer`, `config`, `heads`, `max_length` and `name`.
         rows: sequence of `TextRow`.
         hide, top_k: as in `score_rows`. Both models have the same words hidden, which both read; no word is hidden
             where a model has no masked language model head.
@@ -188,7 +188,7 @@ def _share_same_side(pairs):
 def _row(bert_a, bert_b, row, hide, top_k):
     try:
         both_fill = "mlm" in bert_a.heads & bert_b.heads
-        encodings = [bert.tokenizer.encode(row.text_a, row.text_b, bert.config.max_tokens) for bert in (bert_a, bert_b)]
+        encodings = [bert.tokenizer.encode(row.text_a, row.text_b, bert.max_length) for bert in (bert_a, bert_b)]
         typed = (bert_a.tokenizer.mask_token, bert_b.tokenizer.mask_token)
         mask = hidden_words(row, encodings[0], hide, encodings[1], typed) if both_fill else ()
         traces = [

@@ -86,8 +86,6 @@ def _answers(pair):
 def _judged(side):
     """The texts that a side's classifier reads, as far as it does: a tuple."""
     settings = side.shared.bert.task.settings
-    if task_predictions.problem(settings, side.text_a, side.text_b):
-        return (side.text_a,)
     (read,) = packed(side.shared, settings, side.text_a, side.text_b)
     texts = record(settings, side.text_a, side.text_b)
     return tuple(text for text in read_texts(read, texts["text_a"], texts.get("text_b", "")) if text)

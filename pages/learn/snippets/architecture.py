@@ -2,6 +2,7 @@
 
 from ui.session.task_models import record
 from ui.widgets.snippet_parts import about
+from ui.widgets.task_predictions import problem
 
 _PARTS = """\
 for part in parts_of(bert.config, bert.heads, trace.length, masks={masks}{task}):
@@ -34,10 +35,12 @@ def snippet(view, shared, trace, layer, box, values=None):
     task = shared.bert.task and shared.bert.task.settings
     if values:
         names, box_lines = [*names, "layer_activations"], _ACTIVATIONS.format(layer=layer, name=values)
+    elif box == "task" and task.task != "choose":
+        names.append("task_head_activations")
     elif box == "task":
-        names.append("choice_scores" if task.task == "choose" else "task_head_activations")
-        if task.task == "choose":
-            example = record(task, view.a, view.b)
+        box_lines, example = "", record(task, view.a, view.b)
+        if not problem(task, view.a, view.b):
+            names.append("choice_scores")
             box_lines = f"result = choice_scores(bert, {example['context']!r}, {example['choices']!r})\nprint(result)"
     body = _PARTS.format(box=box, masks=max(len(trace.masks), 1), task=", task=bert.task" if task else "")
     imports = (f"from bert_tf.explain.models.architecture import {', '.join(names)}",)

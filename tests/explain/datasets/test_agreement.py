@@ -1,10 +1,14 @@
 """Two models on many rows."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from bert_tf.errors import Cancelled
 from bert_tf.explain import agreement, compare
 from bert_tf.explain.datasets.text_rows import TextRow
+from bert_tf.finetuning.task_settings import TaskSettings
+from tests.conftest import make_bert
 
 ROWS = (TextRow(1, "The cat sat."), TextRow(2, "The [MASK] ran.", "It sat."), TextRow(3, "The dog", None, ("horse",)))
 
@@ -60,3 +64,13 @@ def test_the_hidden_word_is_one_that_both_models_read(tiny_bert, other_bert, hid
     for pair in ((tiny_bert, other_bert), (other_bert, tiny_bert)):
         (actual,) = agreement(*pair, [row], hide).rows
         assert actual.problem is None and len(actual.masks) == 1 and actual.places[0]
+
+
+@pytest.mark.parametrize("hide", ["last", "random"])
+def test_no_word_is_hidden_that_a_classifier_does_not_read(tiny_bert, hide):
+    judge = make_bert(seed=3)
+    judge.task = SimpleNamespace(settings=TaskSettings("classify", ("bad", "good"), max_length=8))
+    row = TextRow(1, "the cat sat on the mat " * 4)
+    for pair in ((tiny_bert, judge), (judge, tiny_bert)):
+        (actual,) = agreement(*pair, [row], hide).rows
+        assert actual.problem is None and len(actual.masks) == 1
