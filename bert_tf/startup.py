@@ -198,8 +198,14 @@ def leave_cores_to(engine: str) -> None:
         start_tensorflow_threads()
 
 
+def lower_priority(process: int) -> None:
+    """Gives a process or a thread of this number `LOW_PRIORITY`, or that of this thread if it is lower still."""
+    # Only an administrator can raise a priority, as of what a server started with `nice -n 15` has begun.
+    os.setpriority(os.PRIO_PROCESS, process, max(LOW_PRIORITY, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
 def _start_threads(tf):
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY)
+    lower_priority(threading.get_native_id())
     tf.config.list_logical_devices()
 
 

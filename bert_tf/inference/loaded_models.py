@@ -9,12 +9,11 @@ import math
 import operator
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf.parameters import parameter_counts
-from bert_tf.resources.memory_budget import ByteStore, MemoryBudget
+from bert_tf.resources.memory_budget import ByteStore, MemoryBudget, WeakValues
 
 if TYPE_CHECKING:
     from bert_tf.config import BertConfig
@@ -57,7 +56,7 @@ class LoadedModels(ByteStore):
         super().__init__(budget, size=lambda model: 0, keep=keep)
         self._read, self._expected, self._bert_of, self._loading = read, expected, bert_of, threading.RLock()
         self._drops_parts, self._patience = drops_parts, patience
-        self._alive: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
+        self._alive = WeakValues()
         self._users: collections.Counter[tuple[str, str]] = collections.Counter()
         self._keras_users: collections.Counter[tuple[str, str]] = collections.Counter()  # of those
         self._waiting: collections.Counter[tuple[str, str]] = collections.Counter()  # for room
@@ -124,7 +123,7 @@ class LoadedModels(ByteStore):
                 bert.drop_model()
 
     def _alive_berts(self):
-        return [(key, self._bert_of(model)) for key, model in list(self._alive.items())]
+        return [(key, self._bert_of(model)) for key, model in self._alive.items()]
 
     def _berts(self):
         with self._lock:
@@ -140,7 +139,8 @@ class LoadedModels(ByteStore):
                     model = self._alive.get((name, precision))
                     if model is None:
                         with self.room(self._expected(name), name, precision):
-                            model = self._alive[name, precision] = self._read(name, precision)
+                            model = self._read(name, precision)
+                            self._alive.put((name, precision), model)
                     self.put((name, precision), model)
         return model
 
@@ -200,8 +200,7 @@ class LoadedModels(ByteStore):
 
     def with_name(self, name: str) -> Any | None:
         """A model of this name in memory, in any precision; None if there is none."""
-        alive = list(self._alive.items())
-        return next((model for (one, _), model in alive if one == name), None)
+        return next((model for (one, _), model in self._alive.items() if one == name), None)
 
     def names(self) -> list[str]:
         """The names of the models in memory, the one that was used longest ago first."""

@@ -231,8 +231,10 @@ class ByteStore(Holder):
             self._entries[key], self._bytes = entry, None
             self._entries.move_to_end(key)
         # It is in memory already: counted as what the process needs besides, it would count twice.
-        self._budget.make_room()
-        entry.used_at = time.monotonic()
+        try:
+            self._budget.make_room()
+        finally:  # or it could never be dropped
+            entry.used_at = time.monotonic()
 
     def drop(self, is_gone: Callable[[Any], bool]) -> None:
         """Drop the values with a key for which ``is_gone(key)`` is true."""
@@ -270,6 +272,40 @@ class ByteStore(Holder):
         with self._lock:
             self._entries.clear()
             self._bytes = 0
+
+
+class WeakValues:
+    """Values by their keys, for as long as others refer to them. Several threads may use it at the same time.
+
+    A `weakref.WeakValueDictionary` changes as soon as a thread lets go of a value, also while another one reads it all.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._references: dict[Any, weakref.ref[Any]] = {}
+
+    def get(self, key: Hashable) -> Any:
+        """The value under ``key``, or None."""
+        with self._lock:
+            reference = self._references.get(key)
+        return None if reference is None else reference()
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Refer to ``value`` under ``key``."""
+        with self._lock:
+            alive = {one: reference for one, reference in self._references.items() if reference() is not None}
+            self._references = {**alive, key: weakref.ref(value)}
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """The (key, value) of all values."""
+        with self._lock:
+            references = list(self._references.items())
+        return [(key, value) for key, reference in references if (value := reference()) is not None]
+
+    def drop(self, is_gone: Callable[[Any], bool]) -> None:
+        """Forget the values with a key for which ``is_gone(key)`` is true."""
+        with self._lock:
+            self._references = {key: one for key, one in self._references.items() if not is_gone(key)}
 
 
 @dataclasses.dataclass

@@ -141,14 +141,19 @@ class Runtime:
         return getattr(self._loaded_engine, "graphs", None)
 
     def _load_engine(self):
+        if self._loaded_engine is not None:
+            return self._loaded_engine
+        # Before the lock: while the Keras model is built other threads may run this model (`engine_unused`), and a
+        # thread that waits here for the lock would keep the model from the one that builds.
+        model = None if self.engine == "openvino" else keras_model(self._model)
         with self._lock:
             if self._loaded_engine is None:
-                if self.engine == "openvino":
+                if model is None:
                     from bert_tf.runtime.openvino_engine import OpenVINOEngine
 
                     self._loaded_engine = OpenVINOEngine(self._model, self.precision, self._shares_cores, self._room)
                 else:
-                    self._loaded_engine = _keras_engine(keras_model(self._model), self.precision)
+                    self._loaded_engine = _keras_engine(model, self.precision)
             return self._loaded_engine
 
     def _check_outputs(self, outputs):

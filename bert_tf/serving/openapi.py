@@ -111,7 +111,7 @@ def _post(summary, schema):
         "400": "an input that cannot be used",
         "404": "no such model or analysis",
         "413": "too large",
-        "503": "too many requests at once",
+        "503": "too many requests at once, or the service is ending",
     }
     return {
         "post": {

@@ -273,12 +273,23 @@ def _gone():
 
 
 async def _for_client(request, future):
-    """The result of a future, which is cancelled if the client goes."""
-    while not (await asyncio.wait({future}, timeout=_LOOK))[0]:
-        if await request.is_disconnected():
-            future.cancel()
-            raise _gone()
-    return future.result()
+    """The result of a future, which is cancelled if the client goes or the service ends."""
+    try:
+        while not (await asyncio.wait({future}, timeout=_LOOK))[0]:
+            if await request.is_disconnected():
+                raise _gone()
+        return future.result()
+    except asyncio.CancelledError:  # at its end the service cancels the requests that still wait
+        raise RequestProblem(503, "The service is ending.") from None
+    finally:
+        future.add_done_callback(_look_at_error)
+        future.cancel()
+
+
+def _look_at_error(future):
+    """Nobody reads the result of a request whose client has gone; asyncio would log its error as a defect."""
+    if not future.cancelled():
+        future.exception()
 
 
 def application(store: ModelStore, limits: ServiceLimits) -> Starlette:

@@ -128,3 +128,16 @@ def test_a_value_is_computed_again_after_its_time(monkeypatch):
     for now[0] in (0.0, 9.0, 10.0, 11.0):
         value()
     assert calls == [0.0, 10.0]
+
+
+def test_a_value_that_was_being_computed_when_all_were_dropped_is_not_kept():
+    calls = []
+
+    @server_cache
+    def value():
+        calls.append(1)
+        if len(calls) == 1:
+            value.clear()  # as another thread does when a model has been downloaded
+        return len(calls)
+
+    assert [value(), value(), value()] == [1, 2, 2]

@@ -37,7 +37,8 @@ def own_home(environment, tmp_path, monkeypatch, explorer_home):
 
     from ui.session import finetuning_jobs, task_models, training_jobs
 
-    monkeypatch.setattr(training_jobs, "LOW_PRIORITY", 0)  # beside other tests they would hardly run
+    # Beside other tests they would hardly run.
+    monkeypatch.setattr(training_jobs, "lower_priority", lambda process: None)
     home = tmp_path / "home"
     shutil.copytree(explorer_home, home)
     use_models_in(home, monkeypatch)

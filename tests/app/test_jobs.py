@@ -130,6 +130,26 @@ def test_a_job_that_has_no_memory_yet_waits_and_keeps_its_steps(monkeypatch):
     assert not job.waits
 
 
+@pytest.mark.parametrize("needs_memory", [False, True])
+def test_the_time_in_which_a_job_waits_counts_for_no_step(monkeypatch, needs_memory):
+    now, room = types.SimpleNamespace(seconds=0.0), slots(1)
+    monkeypatch.setattr(jobs, "time", types.SimpleNamespace(monotonic=lambda: now.seconds))
+    _, gate = holding(room)
+
+    def work(progress):
+        if needs_memory:
+            now.seconds = 600.0
+            report(progress, 0, 0)
+        for done in (1, 2):
+            now.seconds += 3
+            report(progress, done, 10)
+
+    job = Job("key", work, room)
+    now.seconds = 500.0
+    gate.set()
+    assert ended(job).expected_end == (630 if needs_memory else 530)
+
+
 def test_no_more_run_at_once_than_there_are_slots():
     room = slots(1)
     first, gate = holding(room)

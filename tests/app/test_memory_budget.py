@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import sys
 import threading
 import time
 import types
@@ -835,3 +836,38 @@ def test_only_a_server_bounds_its_whole_process(monkeypatch):
     assert make()._rest is None and not started
     monkeypatch.setattr(server_budget, "_loops", [None])
     assert make()._rest is not None and started == ["memory budget"]
+
+
+def test_a_value_for_which_there_was_no_room_can_be_dropped(monkeypatch):
+    budget = MemoryBudget(100)
+    store = ByteStore(budget, lambda value: value.nbytes)
+    with monkeypatch.context() as patch:
+        patch.setattr(budget, "make_room", _interrupt)
+        with pytest.raises(InterruptedError):
+            store.put("a", array(40))
+    assert store.oldest() <= time.monotonic()
+
+
+def test_models_are_looked_through_while_others_come_and_go():
+    store = LoadedModels(MemoryBudget(400), lambda name, precision: Bert(), drops_parts=True)
+    errors, has_all = [], threading.Event()
+
+    def look():
+        try:
+            while not has_all.is_set():
+                store.oldest()
+                store.with_name("none")
+        except RuntimeError as error:
+            errors.append(error)
+
+    looking, interval = threading.Thread(target=look), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        looking.start()
+        for number in range(500):
+            store.load(str(number), "float32")
+    finally:
+        has_all.set()
+        looking.join(60)
+        sys.setswitchinterval(interval)
+    assert not errors

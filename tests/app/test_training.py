@@ -75,7 +75,8 @@ def run_folder(explorer_home):
 def only_mini(run_folder, monkeypatch):
     """No shipped run but this one, so that nothing here hangs on what is shipped."""
     monkeypatch.setattr(runs, "SHIPPED", run_folder.parent)
-    monkeypatch.setattr(training_jobs, "LOW_PRIORITY", 0)  # beside other tests they would hardly run
+    # Beside other tests they would hardly run.
+    monkeypatch.setattr(training_jobs, "lower_priority", lambda process: None)
     yield run_folder
     for name in list(training_jobs._started()):
         training_jobs.remove(name)

@@ -144,6 +144,31 @@ def test_a_start_on_a_full_disk_leaves_neither_folder_nor_process(home, begin, m
         os.kill(started[0], 0)
 
 
+@pytest.mark.parametrize("begin", [start, start_a_fine_tuning])
+def test_a_start_without_the_right_to_set_a_priority_leaves_neither_folder_nor_process(home, begin, monkeypatch):
+    started = []
+
+    def refuse(which, process, priority):
+        started.append(process)
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    with pytest.raises(PermissionError):
+        begin()
+    assert not [*home.glob("own-*"), *home.glob("runs/own-*")]
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)
+
+
+@pytest.mark.parametrize("own, expected", [(0, 10), (15, 15)])
+def test_a_training_gets_no_higher_priority_than_its_server_has(home, monkeypatch, own, expected):
+    priorities = []
+    monkeypatch.setattr(os, "getpriority", lambda which, process: own)
+    monkeypatch.setattr(os, "setpriority", lambda which, process, priority: priorities.append(priority))
+    start()
+    assert priorities == [expected]
+
+
 def test_a_model_is_offered_and_its_file_deleted_when_its_training_has_ended(home):
     name = start_a_fine_tuning()
     shutil.copytree(home / "tiny-cased", home / name, dirs_exist_ok=True)  # the best model so far

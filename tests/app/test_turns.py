@@ -180,11 +180,13 @@ def test_a_press_during_a_sweep_over_the_heads_is_answered_before_the_next_layer
     assert waited == 0 and steps == heads * sum(1 + layers - layer for layer in range(layers))
 
 
-def test_two_visitors_who_need_the_hooked_model_first_both_get_it():
-    """While the Keras model is built nobody holds the model, and a second visitor asks for it too."""
-    bert = make_bert(layers=1, name="two")
+def results_of_two_visitors(bert, work):
+    """What ``work()`` returns to two visitors at once; the second begins while the Keras model is built for the first.
+
+    Meanwhile nobody holds the model. A visitor who does not get a result within half a minute has none.
+    """
     shared = SharedModel("two", lambda: bert)
-    is_built, asked, hooked = threading.Event(), threading.Event(), []
+    is_built, asked, results = threading.Event(), threading.Event(), []
 
     @contextlib.contextmanager
     def released():
@@ -197,7 +199,7 @@ def test_two_visitors_who_need_the_hooked_model_first_both_get_it():
         with shared.lock, when_engine_unused(around):
             if around != released:
                 asked.set()
-            hooked.append(bert.hooked())
+            results.append(work())
 
     visitors = [threading.Thread(target=visit, args=(around,), daemon=True) for around in (released, shared._released)]
     visitors[0].start()
@@ -205,4 +207,18 @@ def test_two_visitors_who_need_the_hooked_model_first_both_get_it():
     visitors[1].start()
     for visitor in visitors:
         visitor.join(30)
+    return results
+
+
+def test_two_visitors_who_need_the_hooked_model_first_both_get_it():
+    bert = make_bert(layers=1, name="two")
+    hooked = results_of_two_visitors(bert, bert.hooked)
     assert len(hooked) == 2 and hooked[0] is hooked[1]
+
+
+def test_two_visitors_whose_passes_need_the_keras_model_first_both_get_their_answers():
+    bert = load("tiny-cased")
+    bert.runtime = Runtime(bert.weights, engine="tensorflow")
+    traces = results_of_two_visitors(bert, lambda: bert.trace(TEXT))
+    assert len(traces) == 2
+    np.testing.assert_array_equal(traces[0].logits, traces[1].logits)

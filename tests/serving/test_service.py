@@ -1,5 +1,7 @@
 """The REST service by its HTTP: answers are those of the library and of `--json`; bad requests get one sentence."""
 
+import asyncio
+import gc
 import json
 import math
 import re
@@ -7,6 +9,7 @@ import shutil
 import socket
 import threading
 import time
+import types
 import urllib.error
 import urllib.request
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,12 +26,15 @@ from bert_tf import checkpoints, startup
 from bert_tf.cli import main
 from bert_tf.cli.explain import analysis as command
 from bert_tf.cli.web.serve import below
+from bert_tf.errors import InputError
 from bert_tf.serving.analysis_request import answer as analysis_answer
 from bert_tf.serving.analysis_request import served_analyses
 from bert_tf.serving.batcher import Batcher
 from bert_tf.serving.limits import ServiceLimits
 from bert_tf.serving.model_store import ModelStore
-from bert_tf.serving.service import application
+from bert_tf.serving.problems import RequestProblem
+from bert_tf.serving.service import _for_client, application
+from tests.conftest import run_in_own_loop
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 TEXT = "The cat sat on the [MASK]."
@@ -54,11 +60,12 @@ def free_port():
 
 
 @contextmanager
-def served(limits):
-    """The address of a running service."""
+def served(limits, grace=None):
+    """The address of a running service, which at its end answers its requests for some seconds of grace."""
     port = free_port()
     app = application(ModelStore("tiny-cased", limits), limits)
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
+    config = uvicorn.Config(app, port=port, log_level="error", lifespan="off", timeout_graceful_shutdown=grace)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     end = time.monotonic() + 60
@@ -424,6 +431,52 @@ def test_an_analysis_that_has_begun_ends_before_the_next_even_if_its_client_goes
         end.set()
         assert stays.result(60)[0] == 200
     assert most == [1, 1]
+
+
+def test_analyses_that_wait_when_the_service_ends_are_not_computed(home, monkeypatch, caplog):
+    begun, end = [], threading.Event()
+
+    def slow(name, body, store, limits):
+        begun.append(body["text_a"])
+        end.wait(60)
+        return {}
+
+    monkeypatch.setattr("bert_tf.serving.service.analysis_answer", slow)
+    with ThreadPoolExecutor(2) as clients:
+        with served(ServiceLimits(), grace=1) as address:
+            asked = [clients.submit(ask, address, "/explain/logit-lens", {"text_a": text}) for text in ("a", "b")]
+            _wait_for(lambda: begun and "in_progress 2" in ask(address, "/metrics")[1])
+        try:
+            assert [one.result(60) for one in asked] == [(503, {"error": "The service is ending."})] * 2
+        finally:
+            end.set()
+    time.sleep(0.5)  # the analyses have a thread, which takes the next at once
+    assert len(begun) == 1 and "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_client_who_goes_leaves_no_note_in_the_log(monkeypatch, caplog, fails):
+    """Neither if what it waited for is cancelled, nor if it has begun and fails later."""
+    monkeypatch.setattr("bert_tf.serving.service._LOOK", 0.01)
+
+    async def is_disconnected():
+        return True
+
+    async def ask_and_go():
+        futures = [Future(), Future()]
+        if fails:
+            assert futures[0].set_running_or_notify_cancel()
+        waits = asyncio.gather(*map(asyncio.wrap_future, futures), return_exceptions=not fails)
+        with pytest.raises(RequestProblem, match="has gone"):
+            await _for_client(types.SimpleNamespace(is_disconnected=is_disconnected), waits)
+        if fails:
+            futures[0].set_exception(InputError("It fails."))
+        await asyncio.sleep(0.05)
+        assert futures[1].cancelled()
+
+    run_in_own_loop(ask_and_go())
+    gc.collect()
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/", "/", "/api/health", "/health"])

@@ -45,6 +45,7 @@ class Job:
 
     Attributes:
         status: "waiting", "running", "done", "stopped" or "failed". done, total: numbers of steps.
+        began: the time by ``time.monotonic`` at which its steps began, after it has waited for its place and memory.
         result: the value that the function returned. problem: a sentence for the visitor if the job failed, else None.
     """
 
@@ -90,6 +91,7 @@ class Job:
                 self._function, self.status = None, "stopped"
                 return
         try:
+            self.began = self._progressed = time.monotonic()
             self.status = "running"
             self.result = self._function(self._progress)
             self.status = "done"
@@ -107,8 +109,10 @@ class Job:
     def _progress(self, done, total):
         if total:
             self.done, self.total, self._progressed = done, total, time.monotonic()
-        else:  # again and again while `SharedModel.run` waits for memory
+        else:  # again and again while it waits for memory (`SharedModel.run`) or for what another job uses
             self._had_no_memory = time.monotonic()
+            if not self.done:
+                self.began = self._had_no_memory  # nothing is done yet, so this is no time of its steps
         if time.monotonic() - self._rested >= _STEP:
             presses().give_way()
             self._rested = time.monotonic()

@@ -105,7 +105,7 @@ def _read(key, snapshots, progress=None):
     from bert_tf.explain.models.snapshot_series import SnapshotSeries, snapshot_bytes
 
     while not _READING.acquire(timeout=0.2):
-        report(progress, 0, len(snapshots))
+        report(progress, 0, 0)
     try:
         stored = _store().get(key)
         if stored is None:  # no other visitor has read it in the meantime

@@ -5,12 +5,11 @@ ended are dropped within ``_LOOK`` seconds.
 """
 
 import dataclasses
-import weakref
 
 import numpy as np
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from bert_tf.resources.memory_budget import ByteStore
+from bert_tf.resources.memory_budget import ByteStore, WeakValues
 from bert_tf.runtime.half_precision import to_float16
 from ui.session import state
 from ui.session.memory_budget import call_every, memory_budget
@@ -31,7 +30,7 @@ class TraceStore(ByteStore):
 
     def __init__(self, budget, is_here=lambda session: True):
         super().__init__(budget, size_of)
-        self._is_here, self._alive = is_here, weakref.WeakValueDictionary()
+        self._is_here, self._alive = is_here, WeakValues()
 
     def get(self, key):
         """The trace under ``key``, or None."""
@@ -45,16 +44,13 @@ class TraceStore(ByteStore):
         if size_of(trace) > self._budget.most_bytes:
             self.drop(lambda other: other == key)
         else:
-            with self._lock:
-                self._alive[key] = trace
+            self._alive.put(key, trace)
             super().put(key, trace)
 
     def drop(self, is_gone):
         """Drop the traces with a key for which ``is_gone(key)`` is true; they are not taken back."""
         super().drop(is_gone)
-        with self._lock:
-            for key in [key for key in self._alive if is_gone(key)]:
-                self._alive.pop(key, None)
+        self._alive.drop(is_gone)
 
     def drop_ended(self):
         """Drop the traces of sessions that have ended."""

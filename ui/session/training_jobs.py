@@ -21,7 +21,7 @@ import numpy as np
 
 from bert_tf.checkpoints import models_dir
 from bert_tf.files import entries
-from bert_tf.startup import LOW_PRIORITY
+from bert_tf.startup import lower_priority
 from bert_tf.training.run_folder import METRICS, RunError, find_runs, read_run
 from ui import ownership
 from ui.server import allocator
@@ -30,7 +30,7 @@ from ui.shell.limits import OWN_PREFIX, ROOT
 from ui.shell.processes import ask_to_end, find_process, may_run, read_process, write_process
 from ui.shell.server_cache import server_cache
 
-# On Windows: as LOW_PRIORITY there, and a group of its own, to which a signal can be sent. 0 on other systems.
+# On Windows: as `lower_priority` elsewhere, and a group of its own, to which a signal can be sent. 0 on other systems.
 _WINDOWS_FLAGS = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0) | getattr(
     subprocess, "CREATE_NEW_PROCESS_GROUP", 0
 )
@@ -106,10 +106,10 @@ class Training:
                     stderr=subprocess.STDOUT,
                     creationflags=_WINDOWS_FLAGS,
                 )
-            if hasattr(os, "setpriority"):  # not on Windows
-                os.setpriority(os.PRIO_PROCESS, process.pid, LOW_PRIORITY)
             ends = time.time() + self._left
             try:
+                if hasattr(os, "setpriority"):  # not on Windows
+                    lower_priority(process.pid)
                 write_process(self.folder / _PROCESS, process.pid, arguments=self._command[3:], ends=ends)
             except OSError:
                 process.kill()  # no server would find it again

@@ -14,7 +14,7 @@ def server_cache(function=None, *, max_entries=None, seconds=None):
     """Decorator: a value is computed once for its arguments; then all visitors get the same object.
 
     Several threads may call the function. Only one computes a value; the others wait for it. An error is not kept.
-    ``function.clear()`` drops all values.
+    ``function.clear()`` drops all values, also those that are being computed.
 
     Args:
         function: callable with hashable positional arguments.
@@ -24,7 +24,7 @@ def server_cache(function=None, *, max_entries=None, seconds=None):
     if function is None:
         return functools.partial(server_cache, max_entries=max_entries, seconds=seconds)
     values, guard = collections.OrderedDict(), threading.Lock()
-    computing = collections.defaultdict(threading.RLock)
+    computing, clears = collections.defaultdict(threading.RLock), 0
 
     def kept(arguments):
         with guard:
@@ -44,8 +44,12 @@ def server_cache(function=None, *, max_entries=None, seconds=None):
         with lock:
             is_kept, value = kept(arguments)  # another thread has computed it in the meantime
             if not is_kept:
+                with guard:
+                    clears_before = clears
                 value = function(*arguments)
                 with guard:
+                    if clears != clears_before:
+                        return value  # what it was computed from may have changed before it was cleared
                     values[arguments] = value, time.monotonic()
                     values.move_to_end(arguments)
                     while max_entries is not None and len(values) > max_entries:
@@ -53,7 +57,9 @@ def server_cache(function=None, *, max_entries=None, seconds=None):
             return value
 
     def clear():
+        nonlocal clears
         with guard:
+            clears += 1
             values.clear()
 
     cached.clear = clear

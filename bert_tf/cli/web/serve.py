@@ -17,6 +17,7 @@ from bert_tf.user_errors import whole_number
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+_GRACE = 10  # seconds after Ctrl-C or SIGTERM in which the requests that came before are answered
 _HELP = {
     "max_megabytes": "megabytes of models in memory, with their compiled graphs",
     "max_body_bytes": "bytes of a request",
@@ -83,7 +84,8 @@ def run(args: argparse.Namespace) -> int:
     root = f"/{args.base_path.strip('/')}" if args.base_path.strip("/") else ""
     with _listening(args.address, args.port) as listener:
         print(f"Serving {store.default} at http://{args.address}:{args.port}{root}/", file=sys.stderr)
-        config = uvicorn.Config(below(root, application(store, limits)), log_level="warning", access_log=False)
+        app = below(root, application(store, limits))
+        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=_GRACE)
         uvicorn.Server(config).run(sockets=[listener])
     return 0
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from bert_tf.inference.trace import Trace
 
+_LOOK = 0.2  # seconds between two looks of a thread that waits for the series
+
 
 @dataclass(frozen=True, eq=False)
 class SnapshotTrace:
@@ -112,7 +114,8 @@ class SnapshotSeries:
 
         Args:
             text_a, text_b, mask, level: as in `Bert.trace`.
-            progress: callable(done, total) in snapshots, or None; returning False cancels.
+            progress: callable(done, total) in snapshots, or None; returning False cancels. It is called with (0, 0)
+                while another thread uses the series.
         Returns:
             tuple of S `SnapshotTrace`.
         Raises:
@@ -120,12 +123,16 @@ class SnapshotSeries:
         """
         traces = []
         # All requests share one model: the lock keeps another request from changing its weights in between.
-        with self._lock:
+        while not self._lock.acquire(timeout=_LOOK):
+            report(progress, 0, 0)
+        try:
             for step, weights in zip(self.steps, self._weights):
                 self._runtime.set_weights(weights)
                 trace = self._bert.trace(text_a, text_b, mask, level, hidden_states=False)
                 traces.append(SnapshotTrace(step, trace))
                 report(progress, len(traces), len(self.steps))
+        finally:
+            self._lock.release()
         return tuple(traces)
 
 

@@ -1,5 +1,6 @@
 """The time-lapse says of every snapshot what that snapshot says by itself."""
 
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -70,6 +71,19 @@ def test_of_many_snapshots_those_that_fit_are_spread_evenly(snapshots):
 def test_asking_a_series_is_stopped(series):
     with pytest.raises(Cancelled, match="1 of 3"):
         series.snapshot_traces("The cat sat.", progress=lambda done, total: False)
+
+
+def test_whoever_waits_for_another_who_asks_the_series_can_be_stopped(series):
+    stopped = threading.Event()
+
+    def ask():
+        with pytest.raises(Cancelled, match="0 of 0"):
+            series.snapshot_traces("The cat sat.", progress=lambda done, total: False)
+        stopped.set()
+
+    with series._lock:
+        threading.Thread(target=ask, daemon=True).start()
+        assert stopped.wait(20)
 
 
 def test_the_course_has_the_ranks_and_probabilities_of_the_answer(series):
