@@ -249,9 +249,10 @@ function onKey(state, event) {
 }
 
 function open(state, place) {
-  if (!state.send("open", { layer: place.layer, head: place.head })) return;
-  // Move the frame at once; the server's data of the opened head follow.
+  // Move the frame at once; the server's data of the opened head follow. A saved page draws its own within `send`.
+  const before = state.heads;
   if (!state.several) state.heads = [place];
+  if (!state.send("open", { layer: place.layer, head: place.head })) state.heads = before;
   draw(state);
 }
 

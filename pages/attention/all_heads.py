@@ -169,7 +169,7 @@ def _heads(shared, token_trace, trace, selection, chosen):
                 **state.bind_setting(_BOTH, "w_all_heads_both", False),
                 help="Two drawings beside each other: from the tokens of text A to those of text B, and back.",
             )
-        components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
+        components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(trace))
     detail = attention_controls.detail(selection) if as_map else selection
     view = state.view()
     drawn = {view.selection: detail}
@@ -215,9 +215,14 @@ def _lines(trace, drawn, chosen, name, colours):
                 st.caption("No token is left under these filters.")
 
 
-def _drop(chosen):
+def _drop(trace):
     """The callback that removes a head from the chosen ones; the last one stays."""
-    return lambda layer, head: _choose([other for other in chosen if other != (layer, head)] or chosen)
+
+    def drop(layer, head):
+        chosen = _chosen(trace)  # a press right before may have removed one
+        _choose([other for other in chosen if other != (layer, head)] or chosen)
+
+    return drop
 
 
 def _heatmaps(trace, weights, selection, detail, name):

@@ -106,7 +106,9 @@ def _place(shared):
         if typed:
             st.toast("The readers predict the [MASK] in the text. Delete it to hide another word.")
         elif chosen:
-            state.change_view(masks=() if chosen in hidden else (chosen,))
+            masks = state.view().masks
+            now = hidden if masks == view.masks else masks  # a press right before may have changed it
+            state.change_view(masks=() if chosen in now else (chosen,))
 
     components.chips(
         "c_directionality_chips", chips(encoding, hidden, True, shared.tokenizer.mask_id), (text, ""), pressed

@@ -85,8 +85,12 @@ def _predictions(shared, trace, side, linked):
     joint, answers = _filled(shared, trace, asked, side)
     answer_cards = cards(answers, **({"number_from": 1} if joint else {}))
 
+    drawn = state.view()
+
     def fill(position, token_id):
         before = state.view()
+        if (before.a, before.b) != (drawn.a, drawn.b):
+            return  # a press right before has written a word: these predictions are not of its text
         state.replace_view(filled(before, shared, trace, position, token_id))
         if state.view() != before:
             word = escape_markdown(shared.tokenizer.spellings[token_id])

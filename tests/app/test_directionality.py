@@ -81,6 +81,12 @@ def test_a_pressed_word_takes_the_place_of_the_hidden_one(readers, open_app):
     assert [chip["was"] for chip in chips if chip["masked"]] == ["cat"]
 
 
+def test_a_word_that_is_pressed_twice_at_once_is_as_before(readers, open_app):
+    app = run_until_done(open_app(page="directionality", a=TEXT, mask="a5"))
+    press(app, component_protos(app, "chips")[0], [1, "toggle", "a1"], [2, "toggle", "a1"])
+    assert not any(chip["masked"] for chip in component(app, "chips")["chips"])
+
+
 def test_a_typed_mask_is_asked_and_has_no_original(readers, open_app):
     app = run_until_done(open_app(page="directionality", a="The cat sat on the [MASK] in Paris, [MASK]."))
     assert all(card["title"] == "[MASK]" for drawn in components(app, "bars") for card in drawn["cards"])

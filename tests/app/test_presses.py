@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.app.page_reading import component, component_protos, press
+from tests.app.page_reading import component, component_protos, param, press
 
 
 @pytest.fixture
@@ -42,6 +42,26 @@ def test_a_press_that_is_refused_is_drawn_anew(page):
     press(page, chips_of(page), [7, "toggle", "a6"])
     assert len(masked(page)) == 6 and "unmask one first" in page.toast[0].value
     assert chips_of(page).json != before  # the browser has painted the word: it draws only data that are not equal
+
+
+def test_a_prediction_is_not_written_into_a_text_that_another_one_has_changed(open_app):
+    app = open_app(page="predict", a="The cat sat on the mat.", mask="a1,a2")
+    cards = component(app, "bars")["cards"]
+    fills = [{"position": card["position"], "token": card["predictions"][0]["id"]} for card in cards]
+    (bars,) = component_protos(app, "bars")
+    press(app, bars, [1, "fill", fills[0]], [2, "fill", fills[0]], [3, "fill", fills[1]])
+    assert param(app, "mask") == "a2" and param(app, "a").endswith(" sat on the mat.")
+    assert [card["position"] for card in component(app, "bars")["cards"]] == [fills[1]["position"]]
+
+
+def test_heads_that_are_taken_away_together_are_all_gone(open_app):
+    more = {"all_heads.several": "1", "all_heads.more": "1.1,2.2"}
+    app = open_app(page="all_heads", a="The cat sat on the mat.", layer="2", head="1", **more)
+    (heads,) = component_protos(app, "heads")
+    first, second, third = [[one["layer"], one["head"]] for one in component(app, "heads")["heads"]]
+    dropped = [{"layer": layer, "head": head} for layer, head in (first, second)]
+    press(app, heads, [1, "drop", dropped[0]], [2, "drop", dropped[1]])
+    assert [[one["layer"], one["head"]] for one in component(app, "heads")["heads"]] == [third]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.app.page_reading import (
     offered,
     page_text,
     param,
+    use,
     walk,
 )
 from tests.app.page_reading import run_until_done as finished
@@ -48,6 +49,16 @@ def run_until_done(app):
 
 def tables(app):
     return [frame.value for frame in app.dataframe]
+
+
+def test_a_text_comes_back_after_the_example_that_the_page_opened_by_itself(open_app):
+    app = open_app(page="task_predictions", **{"task_predictions.model": "classes"})
+    opened = app.text_area(key="w_text_a").value
+    app.text_area(key="w_text_a").set_value("the cat sat").run()
+    use(app, "undo")
+    assert app.text_area(key="w_text_a").value == opened
+    use(app, "redo")
+    assert app.text_area(key="w_text_a").value == "the cat sat"
 
 
 def test_classes_are_those_the_library_gives_with_the_words_that_mattered(open_app, task_home):

@@ -107,6 +107,19 @@ def test_a_drawing_that_comes_too_late_ends_only_itself(blank):
     assert page.evaluate("window.place.remove(); window.last(); window.ended") == [2, 3]
 
 
+def test_the_frame_of_the_small_maps_follows_a_press_that_is_sent_and_what_a_saved_page_draws_meanwhile(blank):
+    frames = """(sent) => {
+        draw = () => {};
+        const state = { heads: ["before"], several: false };
+        state.send = () => { if (sent === "saved page") state.heads = ["drawn"]; return Boolean(sent); };
+        open(state, "pressed");
+        return state.heads;
+    }"""
+    page = blank("grid")
+    assert page.evaluate(frames, "server") == ["pressed"] and page.evaluate(frames, "") == ["before"]
+    assert page.evaluate(frames, "saved page") == ["drawn"]
+
+
 def test_the_grid_has_the_ramps_colours(blank):
     ramp = ["#ffffff", "#0072b2", "#102030"]
     packed = np.array(blank("grid").evaluate("(ramp) => [...colours(ramp)]", ramp), np.uint32)

@@ -115,6 +115,11 @@ def replace_view(new: View) -> None:
     st.session_state[_TOUCHED] = True
 
 
+def is_changed() -> bool:
+    """Whether a callback has changed the view since the last complete run."""
+    return st.session_state.get(_TOUCHED, False)
+
+
 def typed_text(key: str, before: str) -> str:
     """The text in a text field; for use in its callback. If the page has no such field, ``before``.
 

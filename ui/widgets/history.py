@@ -42,7 +42,8 @@ def redo():
 
 
 def _move(step):
-    record()  # what was pressed right before, with no run of the page between
+    if state.is_changed():  # by a press right before; what a page has corrected is no step of the visitor's
+        record()
     steps, at = st.session_state.get(_HISTORY, ((), -1))
     if 0 <= at + step < len(steps):
         a, b, masks = steps[at + step]
