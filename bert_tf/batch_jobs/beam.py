@@ -92,7 +92,7 @@ def run_pipeline(job: Job, pattern: str, output: str, runner: str, options: Sequ
     if system.exists(f"{folder}/{MANIFEST}"):
         raise InputError(f"{output} holds answers; give another --output, or delete that folder.")
     files = find_remote(pattern)
-    if any(own == system and path.startswith(f"{folder}/") for own, path in map(filesystem, files)):
+    if any(own == system and path.startswith(f"{folder}/part-") for own, path in map(filesystem, files)):
         raise InputError(f"{output} holds files of the input, which would be deleted: give another --output.")
     system.makedirs(folder, exist_ok=True)
     for old in system.glob(f"{folder}/part-*"):  # of a run that did not end

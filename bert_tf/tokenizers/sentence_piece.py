@@ -83,12 +83,15 @@ class SentencePieceTokenizer(RustBackedTokenizer):
         return piece.replace(SPACE, " ")
 
     def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
-        """Return the word id of each piece, with words separated as in BERT."""
-        starts = [start for start, _ in bert_words(text)]
-        numbers = [max(0, bisect_right(starts, start) - 1) for start, _ in offsets]
-        # A piece that covers two words counts for the first; the word ids stay consecutive.
-        order = {number: index for index, number in enumerate(dict.fromkeys(sorted(numbers)))}
-        return [order[number] for number in numbers]
+        """Return the word id of each piece, with words separated and counted as in BERT."""
+        read = {
+            place
+            for start, end in offsets
+            for place in ((start,) if text[start:end] in self.special_tokens else range(start, end))
+        }
+        starts = [start for start, end in bert_words(text) if not read.isdisjoint(range(start, end))]
+        # A piece that covers two words counts for the first; the second keeps its number, which other tokenizers use.
+        return [max(0, bisect_right(starts, start) - 1) for start, _ in offsets]
 
     def with_rows(self, rows: int) -> Self:
         """Return this tokenizer with placeholders, as every tokenizer does; the SentencePiece model stays with it."""
@@ -179,8 +182,9 @@ class DebertaTokenizer(SentencePieceTokenizer):
     def words(self, text: str, offsets: Sequence[tuple[int, int]], rust_word_ids: Sequence[int]) -> Iterable[int]:
         """Return the word id of each piece: a word begins where one of BERT begins, and at each space of the model."""
         parts = list(zip(super().words(text, offsets, rust_word_ids), rust_word_ids, strict=True))
-        changes = (here != before for here, before in zip(parts[1:], parts))
-        return accumulate(changes, initial=0) if parts else ()
+        # Spaces of the model inside a word of BERT.
+        are_further = (here[0] == before[0] and here[1] != before[1] for here, before in zip(parts[1:], parts))
+        return [number + more for (number, _), more in zip(parts, accumulate(are_further, initial=0))]
 
 
 class GemmaTokenizer(DebertaTokenizer):
