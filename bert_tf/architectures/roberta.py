@@ -23,7 +23,7 @@ ROBERTA = Architecture(
         "layer_norm_eps": 1e-5,
         "pad_token_id": 1,
     },
-    # Tables of other sizes do not fit, so they are told; the epsilon would be another one without a word.
+    # A table of another size is an error when it is read; another epsilon would not be noticed.
     file_defaults={"layer_norm_eps": 1e-12},
     only=BERT.only,
     positions_after_pad=True,
