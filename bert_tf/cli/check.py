@@ -24,10 +24,11 @@ def run(args: argparse.Namespace) -> int:
     from bert_tf.resources.remote import is_copy, original_path
 
     folder = find(args.folder)
-    shown = original_path(args.folder) if is_copy(args.folder) else str(folder)
-    if args.write and is_copy(args.folder):
-        raise InputError(f"--write is for local folders: copy {shown} here, and then {CHECKSUMS} back.")
+    in_bucket = is_copy(args.folder)
+    shown = original_path(args.folder) if in_bucket else str(folder)
     if args.write:
+        if in_bucket:
+            raise InputError(f"--write is for local folders: copy {shown} here, and then {CHECKSUMS} back.")
         if not looks_like_model(folder):
             raise ValueError(f"{folder} holds no weights of a model; --write is for model folders.")
         write_model_checksums(folder)
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if not folders:
         raise ValueError(
             f"{shown} has no {CHECKSUMS}, so its files cannot be compared. For a model that you trust, "
-            f"`python -m bert_tf check {'FOLDER' if is_copy(args.folder) else args.folder} --write` writes it."
+            f"`python -m bert_tf check {'FOLDER' if in_bucket else args.folder} --write` writes it."
         )
     code = 0
     for each in folders:

@@ -1,11 +1,10 @@
 """Short explanations of the parts of BERT, with their sources and the pages that show them."""
 
 import dataclasses
-from collections import Counter
 
 import streamlit as st
 
-from bert_tf.parameters import LAYER_PARTS, parameter_spec
+from bert_tf.parameters import parameter_counts, parameter_spec
 from pages.learn.walk_steps import ACTIVATIONS
 from ui.session import state
 from ui.shell import catalogue, frame
@@ -203,10 +202,8 @@ def _words(config):
 
 def _share_of_feed_forward(config):
     """The feed-forward blocks' share of the weights of all encoder layers, as text."""
-    sizes = Counter()
-    for parameter in parameter_spec(config, ()):
-        sizes[parameter.part] += parameter.size
-    return f"{sizes['feed_forward'] / sum(sizes[part] for part in LAYER_PARTS):.0%}"
+    size = sum(parameter.size for parameter in parameter_spec(config, ()) if parameter.part == "feed_forward")
+    return f"{size / parameter_counts(config, ())['encoder']:.0%}"
 
 
 GUIDE = (

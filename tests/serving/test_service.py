@@ -361,7 +361,9 @@ def test_features_of_the_good_inputs_are_answered(service):
     assert [list(one) for one in ask(service, "/features", {"inputs": ["", 7]})[1]["vectors"]] == [["error"]] * 2
 
 
-def test_analyses_that_wait_block_nothing_else_and_one_that_nobody_waits_for_is_not_computed(home, monkeypatch):
+@pytest.fixture
+def slow_analyses(monkeypatch):
+    """(the texts of the analyses that have begun, the event that lets them end)"""
     begun, end = [], threading.Event()
 
     def slow(name, body, store, limits):
@@ -370,6 +372,11 @@ def test_analyses_that_wait_block_nothing_else_and_one_that_nobody_waits_for_is_
         return {}
 
     monkeypatch.setattr("bert_tf.serving.service.analysis_answer", slow)
+    return begun, end
+
+
+def test_analyses_that_wait_block_nothing_else_and_one_that_nobody_waits_for_is_not_computed(home, slow_analyses):
+    begun, end = slow_analyses
     with served(ServiceLimits()) as address, ThreadPoolExecutor(50) as clients:
         asked = [clients.submit(ask, address, "/explain/logit-lens", {"text_a": "stays"}) for _ in range(45)]
         gone = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])))
@@ -433,15 +440,8 @@ def test_an_analysis_that_has_begun_ends_before_the_next_even_if_its_client_goes
     assert most == [1, 1]
 
 
-def test_analyses_that_wait_when_the_service_ends_are_not_computed(home, monkeypatch, caplog):
-    begun, end = [], threading.Event()
-
-    def slow(name, body, store, limits):
-        begun.append(body["text_a"])
-        end.wait(60)
-        return {}
-
-    monkeypatch.setattr("bert_tf.serving.service.analysis_answer", slow)
+def test_analyses_that_wait_when_the_service_ends_are_not_computed(home, slow_analyses, caplog):
+    begun, end = slow_analyses
     with ThreadPoolExecutor(2) as clients:
         with served(ServiceLimits(), grace=1) as address:
             asked = [clients.submit(ask, address, "/explain/logit-lens", {"text_a": text}) for text in ("a", "b")]
