@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _BYTES_PER_PARAMETER = 4
 _TOGETHER = 1.0  # seconds between the graphs that one answer needs
 _LEFT = 10.0  # seconds after which a graph makes room for something large, though the next answer may need it
+# Where more than a fifth of the bound is missing, `room` waits six times as long: a container kills a server that takes
+# too much.
+_FAR, _TIMES_AS_LONG = 5, 6
 
 
 class LoadedModels(ByteStore):
@@ -40,7 +43,8 @@ class LoadedModels(ByteStore):
         bert_of: callable (what `read` returned) -> its `Bert`.
         drops_parts: bool. Whether workspaces, graphs and Keras models can be dropped alone, also of the models that
             are kept.
-        patience: float. Seconds that `room` waits at most, if not told otherwise.
+        patience: float. Seconds that `room` waits at most, if not told otherwise; six times as long where more than a
+                fifth of the budget's bound is missing.
     """
 
     def __init__(
@@ -163,12 +167,14 @@ class LoadedModels(ByteStore):
             waiting: callable (). It is called again and again meanwhile, and may raise an error to end the waiting.
         """
         own = name, precision
-        end = time.monotonic() + (self._patience if patience is None else patience)
+        since = time.monotonic()
 
-        def waits():
+        def waits(missing):
             waiting()
             others = any(users > self._waiting[key] for key, users in list(self._users.items()) if key != own)
-            return others and time.monotonic() < end
+            is_far = missing > self._budget.most_bytes // _FAR
+            seconds = self._patience * (_TIMES_AS_LONG if is_far else 1) if patience is None else patience
+            return others and time.monotonic() < since + seconds
 
         with contextlib.ExitStack() as stack:
             with self._counted(self._waiting, own):

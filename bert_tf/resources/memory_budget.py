@@ -119,8 +119,8 @@ class MemoryBudget:
         for holder in dropped:
             holder.after_drops()
 
-    def _drop(self, size: int = 0) -> tuple[set[Any], bool]:
-        """Drop values until ``size`` more bytes fit into the bound; returns their holders, and whether they fit now.
+    def _drop(self, size: int = 0) -> tuple[set[Any], int]:
+        """Drop values until ``size`` more bytes fit into the bound; returns their holders, and the bytes still missing.
 
         Something large (``size`` is not 0) has no room in what the process needs at this moment for its passes.
         """
@@ -129,7 +129,7 @@ class MemoryBudget:
             most, least = (0, 0) if self._rest is None else self._rest.measure(self.bytes)
             rest = most if size else least
             rest = min(rest, self.most_bytes - self.most_bytes // _SHARE)
-            while self.bytes + self._reserved + size + rest > self.most_bytes:
+            while (missing := self.bytes + self._reserved + size + rest - self.most_bytes) > 0:
                 times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]
                 if times:
                     holder = min(times, key=operator.itemgetter(0))[1]
@@ -137,12 +137,12 @@ class MemoryBudget:
                 else:
                     holder = next((one for one in list(self._holders) if size and one.drop_in_need()), None)
                     if holder is None:
-                        return dropped, False
+                        return dropped, missing
                 dropped.add(holder)
-        return dropped, True
+        return dropped, 0
 
     @contextlib.contextmanager
-    def room(self, size: int, waits: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    def room(self, size: int, waits: Callable[[int], bool] = lambda missing: False) -> Iterator[None]:
         """Make room for ``size`` more bytes, which are taken in this block: nobody else is given the same room.
 
         Those who no longer wait take the bytes without room, one after the other: all at once they would take several
@@ -150,23 +150,24 @@ class MemoryBudget:
 
         Args:
             size: int. The bytes.
-            waits: callable () -> whether to wait and look again. It is called while there is no room, without a lock.
+            waits: callable (missing bytes) -> whether to wait and look again. It is called while there is no room,
+                without a lock.
         """
         taken, is_beyond, thread = False, False, threading.get_ident()
         until: float | None = None  # when this thread goes on, whatever others have taken; None while it waits for room
         try:
             while not taken:
                 with self._lock:
-                    dropped, has_room = self._drop(size)
-                    if size and not has_room and until is not None:
+                    dropped, missing = self._drop(size)
+                    if size and missing and until is not None:
                         is_beyond = not set(self._without_room) - {thread} or time.monotonic() >= until
-                    taken = has_room or not size or is_beyond
+                    taken = not missing or not size or is_beyond
                     self._reserved += size if taken else 0
                     self._without_room += [thread] if is_beyond else []
                 for holder in dropped:
                     holder.after_drops()
                 if not taken:
-                    goes_on = waits()
+                    goes_on = waits(missing)
                     if goes_on or until is not None:
                         time.sleep(_LOOK)
                     else:

@@ -184,15 +184,33 @@ def test_room_is_waited_for_while_others_use_the_models_that_take_it(monkeypatch
         assert budget._reserved == 50  # whoever left or was interrupted has given the room back
 
 
+def test_room_is_waited_for_longer_where_more_than_a_fifth_of_the_bound_is_missing(monkeypatch):
+    seconds = [0.0]
+
+    def sleep(_):
+        seconds[0] += 1.0
+
+    clock = types.SimpleNamespace(monotonic=lambda: seconds[0], sleep=sleep)
+    for module in memory_budget, loaded_models:
+        monkeypatch.setattr(module, "time", clock)
+    store = LoadedModels(MemoryBudget(100), lambda name, precision: Bert(), patience=10)
+    for name in "ab":
+        store.load(name, "float32")
+    for size, waited in ((40, 10), (41, 60)):  # 80 bytes are in use: 20 are missing, or 21
+        since = seconds[0]
+        with store.using("a", "float32"), store.room(size, "c", "float32"):
+            assert waited <= seconds[0] - since <= waited + 1
+
+
 def test_those_who_go_on_without_room_go_one_after_the_other(monkeypatch):
     monkeypatch.setattr(memory_budget, "_LOOK", 0.01)
     budget, inside, most = MemoryBudget(100), [], []
 
     def take(number):
-        with budget.room(150, lambda: False):
+        with budget.room(150, lambda missing: False):
             inside.append(number)
             most.append(len(inside))
-            with budget.room(150, lambda: False):  # its own bytes are none of the others'
+            with budget.room(150, lambda missing: False):  # its own bytes are none of the others'
                 time.sleep(0.05)
             inside.remove(number)
 
@@ -210,14 +228,14 @@ def test_whoever_goes_on_without_room_waits_for_no_endless_one(monkeypatch):
     budget, ends = MemoryBudget(100), threading.Event()
 
     def endless():
-        with budget.room(150, lambda: False):
+        with budget.room(150, lambda missing: False):
             ends.wait(30)
 
     thread = threading.Thread(target=endless)
     thread.start()
     while not budget._without_room:
         time.sleep(0.01)
-    with budget.room(150, lambda: False):
+    with budget.room(150, lambda missing: False):
         assert budget._reserved == 300
     ends.set()
     thread.join(30)
