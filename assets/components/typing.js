@@ -1,6 +1,9 @@
 // Typing in the text fields. Enter applies the text, Shift+Enter starts a new line. What was typed and not applied dims
 // the results below it, and a reload of the page gives it back.
 
+// A browser may deny its storage, or have no room: then no draft is kept.
+const stored = (use) => { try { return use(sessionStorage); } catch { return null; } };
+
 export default inOrder(function ({ data }) {
   const fields = data.keys.map((key) => `.st-key-${key} textarea`).join();
   const page = document.querySelector(".stMainBlockContainer");
@@ -13,13 +16,13 @@ export default inOrder(function ({ data }) {
 
   on("input", (field) => {
     page?.setAttribute("data-typing", "");
-    try { sessionStorage.setItem(draft(field), field.value); } catch { /* no room: the draft is not kept */ }
+    stored((storage) => storage.setItem(draft(field), field.value));
   });
   on("focusout", (field) => {
     page?.removeAttribute("data-typing");
     // The address may have changed since the field was typed in: the drafts under all addresses go.
-    const own = Object.keys(sessionStorage).filter((key) => key.startsWith(drafts(field)));
-    own.forEach((key) => sessionStorage.removeItem(key));
+    stored((storage) => Object.keys(storage).filter((key) => key.startsWith(drafts(field)))
+      .forEach((key) => storage.removeItem(key)));
   });
   on("keydown", (field, event) => {
     // The Enter that ends a word of an input method: Safari tells it by the code 229 alone.
@@ -34,7 +37,7 @@ export default inOrder(function ({ data }) {
   const giveBack = () => document.querySelectorAll(fields).forEach((field) => {
     if (seen.has(field)) return;
     seen.add(field);
-    const kept = sessionStorage.getItem(draft(field));
+    const kept = stored((storage) => storage.getItem(draft(field)));
     if (kept === null || kept === field.value || field.matches(":focus")) return;
     field.focus();
     Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, kept);

@@ -7,7 +7,7 @@ predictions without an error. README.md is not in the list: anybody may edit it.
 import os
 from pathlib import Path
 
-from bert_tf.checkpoints.formats.safetensors_folder import INDEX_FILE
+from bert_tf.checkpoints.formats.safetensors_folder import INDEX_FILE, weight_files
 from bert_tf.checksums import CHECKSUMS, find_damage, write_checksums
 from bert_tf.errors import CheckpointError
 
@@ -32,10 +32,10 @@ def write_model_checksums(folder: str | os.PathLike) -> None:
 
     Raises:
         OSError: a file cannot be read or written.
+        CheckpointError: the index of the weights is broken.
     """
     folder = Path(folder)
-    weights = [path.name for path in folder.glob("*.safetensors") if not path.name.startswith(".")]
-    write_checksums(folder, [*weights, *(name for name in _FILES if (folder / name).is_file())])
+    write_checksums(folder, [*weight_files(folder), *(name for name in _FILES if (folder / name).is_file())])
 
 
 def remove_model_checksums(folder: str | os.PathLike) -> None:

@@ -98,20 +98,24 @@ class MemoryBudget:
     def __init__(self, most_bytes: int, rest: RestOfProcess | None = None) -> None:
         self.most_bytes, self._rest = most_bytes, rest
         self._lock = threading.RLock()
-        self._holders: weakref.WeakSet = weakref.WeakSet()
+        self._references: list[weakref.ref[Any]] = []  # to the holders
         self._reserved = 0
         self._without_room: list[int] = []  # threads that took more bytes than there was room for
 
     def add(self, holder: Any) -> None:
         """Count the bytes of ``holder`` until nothing else refers to it."""
         with self._lock:
-            self._holders.add(holder)
+            self._references = [weakref.ref(one) for one in (*self._holders(), holder)]
+
+    def _holders(self):
+        """The holders that something else refers to: a new list, as one may leave while another thread reads it."""
+        return [holder for reference in self._references if (holder := reference()) is not None]
 
     @property
     def bytes(self) -> int:
         """The bytes of all holders."""
         with self._lock:
-            return sum(holder.bytes for holder in self._holders)
+            return sum(holder.bytes for holder in self._holders())
 
     def make_room(self) -> None:
         """Drop values until the bound is kept, or no holder has a value to drop."""
@@ -130,12 +134,12 @@ class MemoryBudget:
             rest = most if size else least
             rest = min(rest, self.most_bytes - self.most_bytes // _SHARE)
             while (missing := self.bytes + self._reserved + size + rest - self.most_bytes) > 0:
-                times = [(time, holder) for holder in self._holders if (time := holder.oldest()) is not None]
+                times = [(time, holder) for holder in self._holders() if (time := holder.oldest()) is not None]
                 if times:
                     holder = min(times, key=operator.itemgetter(0))[1]
                     holder.drop_oldest()
                 else:
-                    holder = next((one for one in list(self._holders) if size and one.drop_in_need()), None)
+                    holder = next((one for one in self._holders() if size and one.drop_in_need()), None)
                     if holder is None:
                         return dropped, missing
                 dropped.add(holder)
@@ -182,7 +186,7 @@ class MemoryBudget:
     def drop_all(self) -> None:
         """Drop the values of all holders."""
         with self._lock:
-            for holder in list(self._holders):
+            for holder in self._holders():
                 holder.drop_all()
 
 

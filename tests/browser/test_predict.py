@@ -380,6 +380,18 @@ def test_a_draft_goes_with_its_text_though_the_address_has_changed(visit):
     assert page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft'))") == []
 
 
+def test_a_text_is_applied_where_the_browser_denies_storage(visit):
+    page = visit(MASKED).page
+    page.add_init_script("""Object.defineProperty(window, "sessionStorage", {
+      get() { throw new DOMException("denied", "SecurityError"); },
+    });""")
+    page.reload()
+    page.locator(".lines .left .token").first.wait_for()
+    page.get_by_label("Text A").fill("The bunny slept.")
+    page.get_by_label("Text A").press("Enter")
+    wait_for_link(page, "a", "The bunny slept.")
+
+
 def test_explain_this_walks_the_same_texts_through_the_model(visit):
     page = visit(MASKED).page
     page.get_by_role("button", name="Explain this").click()

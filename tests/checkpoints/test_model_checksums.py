@@ -117,6 +117,15 @@ def test_every_file_that_the_model_needs_has_a_checksum(tiny, tmp_path):
     read(path)
 
 
+def test_weights_of_ones_own_beside_the_model_have_no_checksum(tiny, tmp_path):
+    (tmp_path / "model_best.safetensors").write_bytes(b"one's own")
+    for size in (None, 40_000):
+        save(tmp_path, tiny.config, tiny.tokenizer, tiny.model, max_shard_bytes=size)
+        assert "model_best.safetensors" not in json.loads((tmp_path / CHECKSUMS).read_text())
+    (tmp_path / "model_best.safetensors").unlink()
+    read(tmp_path)
+
+
 def test_a_save_that_is_killed_half_way_is_not_taken_for_damage(folder, tiny, monkeypatch):
     from bert_tf.checkpoints import saving
 

@@ -60,9 +60,7 @@ def open_tensors(folder: str | os.PathLike) -> dict[str, StoredTensor]:
         return _join_scales(_header(single_file))
     if not (folder / INDEX_FILE).is_file():
         raise CheckpointError(_no_safetensors(folder))
-    weight_map = read_json(folder / INDEX_FILE).get("weight_map")
-    if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
-        raise CheckpointError(f"{folder / INDEX_FILE} has no weight_map of tensor names to files.")
+    weight_map = _weight_map(folder)
     tensors = {}
     for file in sorted(set(weight_map.values())):
         if Path(file).name != file or not ((folder / file).is_file() or (folder / file).is_symlink()):
@@ -72,6 +70,25 @@ def open_tensors(folder: str | os.PathLike) -> dict[str, StoredTensor]:
         if name not in tensors or tensors[name][0].file.name != file:
             raise CheckpointError(f"{folder / INDEX_FILE} places {name} in {file}, but that file does not have it.")
     return _join_scales(tensors)
+
+
+def _weight_map(folder):
+    """The name of the shard of each tensor, from the index."""
+    weight_map = read_json(folder / INDEX_FILE).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
+        raise CheckpointError(f"{folder / INDEX_FILE} has no weight_map of tensor names to files.")
+    return weight_map
+
+
+def weight_files(folder: Path) -> list[str]:
+    """The names of the files that `open_tensors` reads; other safetensors of the folder are not the model's.
+
+    Raises:
+        CheckpointError: the index is broken.
+    """
+    if (single_file := _single_file(folder)) is not None:
+        return [single_file.name]
+    return sorted(set(_weight_map(folder).values())) if (folder / INDEX_FILE).is_file() else []
 
 
 def _no_safetensors(folder):
