@@ -10,7 +10,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks import clicks, load, parity, serve, visitor
 from bert_tf.config import BertConfig
-from tests.campaign import explorer, library
+from tests.campaign import explorer, mistakes
 from ui.shell.catalogue import pages
 from ui.shell.limits import Limits
 from ui.shell.view import PARAMETERS, View, to_params
@@ -76,6 +76,9 @@ def test_a_random_link_has_general_parameters_and_those_of_its_page():
 
 
 def test_the_options_of_sub_commands_are_tried():
-    options = library.all_options()
+    options = {
+        words: {flag for action in actions for flag in action.option_strings}
+        for words, actions in mistakes.all_options().items()
+    }
     assert "--epochs" in options["finetune", "classify"] and "--by-position" in options["evaluate", "mlm"]
     assert options["explain", "saliency"] and "--input" in options["predict",]

@@ -18,7 +18,7 @@ from pathlib import Path
 PARTS = {
     "kills": ("library", 26, "weights after SIGKILLs differ from those of an unbroken run"),
     "downloads": ("library", 26, "a wrong file is accepted, or an error is no sentence"),
-    "mistakes": ("library", 1022, "a command ends with a traceback"),
+    "mistakes": ("mistakes", 1022, "a command ends with a traceback, or its message is none for a reader"),
     "folders": ("library", 200, "a broken model gives other numbers or a traceback"),
     "links": ("explorer", 1000, "a page shows a traceback or a fault"),
     "sessions": ("explorer", 500, "a page shows a traceback or a fault"),

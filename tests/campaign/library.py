@@ -1,18 +1,14 @@
 """Attacks on the library and the command line."""
 
-import argparse
 import contextlib
 import hashlib
-import io
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import traceback
-import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +16,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _small_model(folder):
+def small_model(folder):
     from bert_tf import checkpoints
     from tests.conftest import make_bert
 
@@ -37,7 +33,7 @@ def _other_weights(name, straight, broken):
 
 def kills(rng, count, home, args):
     """`pretrain` and `finetune` are killed at random moments and resumed until they end."""
-    start = _small_model(home)
+    start = small_model(home)
     words = "the a cat dog sat on mat ran in park river".split()
     (home / "text.txt").write_text(
         "\n\n".join("\n".join(" ".join(rng.choices(words, k=8)) + "." for _ in range(6)) for _ in range(60))
@@ -88,7 +84,7 @@ def downloads(rng, count, home, args):
 
     file_download.time.sleep = lambda seconds: None
     model, defects = released("bert-tiny"), []
-    source = _small_model(home)
+    source = small_model(home)
     for number in range(count):
         hub, folder = Hub(), home / f"models-{number}"
         try:
@@ -129,95 +125,11 @@ def downloads(rng, count, home, args):
     return count, defects
 
 
-_WORDS = ("", " ", "-1", "0", "1e308", "nan", "[MASK]", "the cat", "/", "/no/such", "😀", "--", "-", "é" * 300)
-
-
-def options_of(words, parser):
-    """The options of a command and of its sub-commands.
-
-    Args:
-        words: tuple of the words of the command.
-
-    Yields: (words, list of options).
-    """
-    yield words, [option for action in parser._actions for option in action.option_strings[-1:]]
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, command in action.choices.items():
-                yield from options_of((*words, name), command)
-
-
-def all_options():
-    """The words of each command and sub-command -> its options: dict tuple -> list of str."""
-    from importlib import import_module
-
-    from bert_tf.cli import COMMANDS
-
-    options = {}
-    for name, (module, _) in COMMANDS.items():
-        parser = argparse.ArgumentParser()
-        import_module(module).add_arguments(parser)
-        options.update(options_of((name,), parser))
-    return options
-
-
-def mistakes(rng, count, home, args):
-    """Commands and sub-commands with random options and values."""
-    from bert_tf.cli import COMMANDS, main
-
-    os.chdir(home)
-    start = str(_small_model(home))
-    (home / "bytes.bin").write_bytes(rng.randbytes(500))
-    (home / "some.txt").write_text("the cat sat\n\nit ran in the park\n")
-    (home / "some.jsonl").write_text('{"text_a": "the [MASK]"}\n[]\n{"text": 3}\n')
-    files = ["bytes.bin", "some.txt", "some.jsonl", "start", "missing"]
-    options, names, defects = all_options(), list(COMMANDS), []
-    for _ in range(count):
-        name = rng.choice(names)
-        command = rng.choice([words for words in options if words[0] == name])
-        argv = list(command)
-        for _ in range(rng.randrange(6)):
-            kind = rng.random()
-            if kind < 0.5 and options[command]:
-                argv.append(rng.choice(options[command]))
-            if kind > 0.2:
-                argv.append(rng.choice([*_WORDS, *files]))
-        argv = [word for word in argv if word != "--help"]
-        if "--model" in options[command] and rng.random() < 0.5:
-            argv += ["--model", start]
-        output = io.StringIO()
-        try:
-            with contextlib.redirect_stderr(output), contextlib.redirect_stdout(io.StringIO()), _stdin(), _no_server():
-                code = main(argv)
-            if code not in (0, 1, 2, 3, 143):
-                defects.append(f"{argv}: exit code {code}")
-        except BaseException:
-            defects.append(f"{argv}: {traceback.format_exc().strip().splitlines()[-1][:200]}")
-    os.chdir(ROOT)
-    return count, defects
-
-
-@contextlib.contextmanager
-def _no_server():
-    """`serve` and `explore` end where their server would begin, which runs until it is stopped."""
-    with unittest.mock.patch("uvicorn.Server.run"), unittest.mock.patch("os.execve", side_effect=SystemExit(0)):
-        yield
-
-
-@contextlib.contextmanager
-def _stdin():
-    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(b""))
-    try:
-        yield
-    finally:
-        sys.stdin = before
-
-
 def folders(rng, count, home, args):
     """Model folders with one file cut, flipped, exchanged, emptied or with other settings."""
     from bert_tf.user_errors import is_user_error
 
-    source = _small_model(home)
+    source = small_model(home)
     expected = _numbers(source)
     defects = []
     for number in range(count):
