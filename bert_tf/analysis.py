@@ -31,6 +31,8 @@ class Option:
         aliases: tuple of str. Earlier names that still work on the command line, without leading dashes.
         positional: bool. Whether the command line takes it by position, without its name.
         model: bool. Whether its value is the name or folder of a model; the function gets the loaded `Bert`.
+        default_model: function or None. It takes the `Bert` that is analysed and returns the name or folder of the
+            model that the option means where it names none; it raises InputError if there is none.
         value_aliases: dict str -> str. Earlier words for its choices -> the present ones.
 
     Example:
@@ -52,6 +54,7 @@ class Option:
     aliases: tuple = ()
     positional: bool = False
     model: bool = False
+    default_model: Optional[Callable] = None
     value_aliases: dict = field(default_factory=dict)
 
     @property
@@ -64,6 +67,12 @@ class Option:
     def flags(self) -> tuple[str, ...]:
         """All names of the option on the command line, the present one first."""
         return self.flag, *("--" + name.replace("_", "-") for name in self.aliases)
+
+    def models(self, value: Any, bert: Any) -> Any:
+        """The name or names of the models that a value means for an analysis of a `Bert`; None if it means no model."""
+        if not self.model:
+            return None
+        return self.default_model(bert) if value is None and self.default_model is not None else value
 
     def check(self, value: Any) -> None:
         """Raise InputError unless a value is within the bounds."""
@@ -123,6 +132,7 @@ class Analysis:
         target: bool. Whether the next positional argument is a `Target`, the answer to explain.
         needs: tuple of str. What the model must have: names of `bert_tf.model_outputs.ALL_HEADS`, "classes" (a
             fine-tuned classifier); alternatives are joined with "|". `bert_tf.analyses.check_model` checks it.
+        attentions: bool. Whether the function reads the attention maps of the trace.
         masks: bool. Whether words of the texts can be masked.
         model: bool. Whether a model is loaded for it.
         check: function or None. It takes the dict of options and raises InputError before the model is loaded.
@@ -138,6 +148,7 @@ class Analysis:
     inputs: str = "pair"
     target: bool = False
     needs: tuple = ()
+    attentions: bool = False
     masks: bool = True
     model: bool = True
     check: Optional[Callable] = None

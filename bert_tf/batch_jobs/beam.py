@@ -16,6 +16,7 @@ from bert_tf.batch_jobs.jobs import FeaturesJob, answer_line, loaded
 from bert_tf.batch_jobs.vectors import VECTOR_WRITERS
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.resources.beam_pipeline import beam_pipeline
 from bert_tf.resources.remote import fetch, filesystem, find_remote, is_remote, remote_write
 from bert_tf.runtime.read_ahead import read_ahead_windows
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 try:
     import apache_beam as beam
     from apache_beam.ml.inference.base import KeyedModelHandler, ModelHandler, RunInference
-    from apache_beam.options.pipeline_options import PipelineOptions
 except ImportError as error:
     raise InputError(
         f"--runner needs Apache Beam ({error}); install it with `pip install -r requirements-beam.txt`."
@@ -98,7 +98,7 @@ def run_pipeline(job: Job, pattern: str, output: str, runner: str, options: Sequ
     for old in system.glob(f"{folder}/part-*"):  # of a run that did not end
         system.rm_file(old)
     handler: Any = KeyedModelHandler(JobHandler(job)).with_no_batching()
-    with beam.Pipeline(options=PipelineOptions(["--runner", runner, *options])) as pipeline:
+    with beam_pipeline(runner, options) as pipeline:
         (
             pipeline
             | beam.Create(list(enumerate(files)))

@@ -84,7 +84,8 @@ def embedded_dir() -> Path:
 def models_dir() -> Path:
     """Return the folder of downloaded and user-added models: BERT_TF_HOME, else the user's cache folder."""
     home = os.path.expanduser(os.environ.get("BERT_TF_HOME", ""))  # "~" with an unknown user stays as it is
-    return Path(home).absolute() if home else platformdirs.user_cache_path("bert_tf", appauthor=False)
+    # Without HOME the cache folder is relative, too.
+    return (Path(home) if home else platformdirs.user_cache_path("bert_tf", appauthor=False)).absolute()
 
 
 def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:

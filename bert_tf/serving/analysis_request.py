@@ -79,9 +79,10 @@ def _answer(analysis, body, store, limits):
     served = [store.get(body.get("model"))]
     bert = served[0].bert
     check_model(analysis, bert)
+    _check_tokens(bert, namespace, limits)
     for option in analysis.options:
-        if option.model and options[option.name] is not None:
-            names = options[option.name]
+        names = option.models(options[option.name], bert)
+        if names is not None:
             several = not isinstance(names, str)
             others = [store.get(name) for name in (names if several else [names])]
             served += others
@@ -89,6 +90,19 @@ def _answer(analysis, body, store, limits):
     with when_engine_unused(functools.partial(_beside_predictions, bert)):
         positional, trace = command.inputs(analysis, bert, namespace)
         return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))
+
+
+def _check_tokens(bert, namespace, limits):
+    if bert.max_length <= limits.max_tokens:
+        return
+    texts = [] if namespace.text_a is None else [(namespace.text_a, namespace.text_b)]
+    texts += [(row.text_a, row.text_b) for row in namespace.texts or ()]
+    for text_a, text_b in texts:
+        count = len(bert.tokenizer.encode(text_a, text_b, bert.max_length).token_ids)
+        if count > limits.max_tokens:
+            raise RequestProblem(
+                413, f"A text has {count:,} tokens, but an analysis reads at most {limits.max_tokens:,}."
+            )
 
 
 def _with_keys(sentence, analysis):
@@ -135,10 +149,11 @@ def _default(option):
 
 def keys_of(analysis: Analysis) -> tuple[str, ...]:
     """The keys that a request for an analysis may have."""
-    reads_pair = "pair" in analysis.inputs or "text" in analysis.inputs
+    reads_pair = "pair" in analysis.inputs or analysis.inputs == "texts"
+    texts = _PAIR if reads_pair else _PAIR[:1] if analysis.inputs == "text" else ()
     return (
         "model",
-        *(_PAIR if reads_pair else ()),
+        *texts,
         *(("mask",) if reads_pair and analysis.masks else ()),
         *(("rows",) if "file" in analysis.inputs else ()),
         *(("target",) if analysis.target else ()),

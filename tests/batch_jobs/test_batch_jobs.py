@@ -110,6 +110,20 @@ def test_what_a_runner_cannot_do_is_said(arguments, message, source, tiny_folder
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command, model", [("predict", "--model"), ("prepare", "--vocab")])
+def test_a_runner_whose_program_cannot_be_fetched_is_one_sentence(
+    command, model, tiny_folder, tmp_path, monkeypatch, capsys
+):
+    def without_network(pipeline):
+        raise RuntimeError("Unable to fetch remote job server jar at a.jar: no network")
+
+    monkeypatch.setattr("apache_beam.Pipeline.run", without_network)
+    (tmp_path / "in.txt").write_text("the cat sat\n\nit ran\n")
+    files = ["--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.jsonl")]
+    assert main([command, *files, model, str(tiny_folder), "--runner", "FlinkRunner"]) == 2
+    assert "FlinkRunner cannot begin. Unable to fetch remote job server jar" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("keys", [("text_a", "text_b"), ("text", "text2"), ("sentence1", "sentence2")])
 def test_a_line_of_json_may_name_its_texts_as_a_table_does(keys):
     line = json.dumps({"id": 7, **dict(zip(keys, "xy"))}).encode()

@@ -34,6 +34,8 @@ def test_the_models_folder_is_that_of_the_environment_else_of_the_platform(monke
     assert models_dir() == tmp_path / "~no-such-user/models"
     monkeypatch.delenv("BERT_TF_HOME")
     assert models_dir().is_absolute() and "bert_tf" in str(models_dir())
+    monkeypatch.setattr(library.platformdirs, "user_cache_path", lambda *_, **__: Path("~/.cache/bert_tf"))
+    assert models_dir() == tmp_path / "~/.cache/bert_tf"  # a process without HOME
 
 
 def test_a_folder_dropped_into_the_models_folder_is_found_and_described(home, tiny_folder):

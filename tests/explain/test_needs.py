@@ -5,7 +5,7 @@ import pytest
 from bert_tf import checkpoints
 from bert_tf.analyses import analysis, catalogue, check_model
 from bert_tf.cli import main
-from bert_tf.errors import MissingHead
+from bert_tf.errors import InputError, MissingHead
 from bert_tf.model_outputs import ALL_HEADS
 from bert_tf.serving.analysis_request import answer
 from bert_tf.serving.limits import ServiceLimits
@@ -23,6 +23,16 @@ def sentence(name, bert):
 def test_every_need_is_a_head():
     needs = [need.split("|") for name in NEEDY for need in analysis(name).needs]
     assert {head for heads in needs for head in heads} <= {*ALL_HEADS, "classes"}
+
+
+@pytest.mark.parametrize("name", [record.name for record in catalogue().values() if record.attentions])
+def test_the_analyses_that_read_attention_maps_need_them(name, tiny_bert):
+    """That the others do without them is seen where the command line runs each of them."""
+    trace = tiny_bert.trace("the cat [MASK]", attentions=False)
+    values = {"pair": (trace,), "pair or file": (trace, None), "pair with file": (trace, None)}[analysis(name).inputs]
+    options = {"compare": {"other": tiny_bert}, "attention-divergence": {"before": tiny_bert}}.get(name, {})
+    with pytest.raises(InputError, match="holds no attention maps"):
+        analysis(name).function(tiny_bert, *values, **options)
 
 
 @pytest.mark.parametrize("name", NEEDY)

@@ -1,6 +1,7 @@
 """Files of sentences: their forms, and what is said of a file that cannot be used."""
 
 import json
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -198,6 +199,14 @@ GLUE_FILES = {
     "rte": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\tentailment\n", ("a", "b", "entailment")),
     "wnli": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n", ("a", "b", "entailment")),
 }
+
+
+def test_a_file_of_quotes_that_are_not_closed_is_not_read_again_and_again(tmp_path):
+    path = write(tmp_path, "a.csv", "text,label,note\n" + 'A film",bad,"not closed\n' * 20_000)
+    begun = time.process_time()
+    with pytest.raises(DataError, match=r"a\.csv: many quotes up to line .* are not closed: close them, or save the"):
+        list(records_or_errors(path))
+    assert time.process_time() - begun < 30
 
 
 @pytest.mark.parametrize(

@@ -308,12 +308,36 @@ def test_an_analysis_of_rows(service, home, capsys, tmp_path):
         ("/explain/compare", {"text_a": TEXT, "options": {"other": "/etc"}}, 404, "no model"),
         ("/explain/agreement", {"options": {"other": "tiny-uncased"}}, 400, "rows"),
         ("/explain/attention-divergence", {"text_a": TEXT, "options": {"before": "/etc"}}, 404, "no model"),
+        ("/explain/attention-divergence", {"text_a": TEXT}, 400, 'fine-tuned from: use "before"'),
+        ("/explain/replaced-token-detection", {"text_a": TEXT, "mask": ["cat"]}, 400, "does not read mask"),
+        ("/explain/replaced-token-detection", {"text_a": TEXT, "text_b": "a"}, 400, "does not read text_b"),
     ],
 )
 def test_a_bad_request_gets_one_sentence(service, path, body, status, says):
     actual, answer = ask(service, path, body)
     assert (actual, list(answer)) == (status, ["error"]), answer
     assert says in answer["error"] and "\n" not in answer["error"]
+
+
+def test_the_model_before_fine_tuning_is_one_of_the_store(home, monkeypatch):
+    store = ModelStore("tiny-cased", ServiceLimits())
+    store.get()
+    monkeypatch.setattr("bert_tf.inference.bert.load", None)  # nothing else is read
+    body = {"text_a": TEXT, "options": {"before": "tiny-cased"}}
+    named = analysis_answer("attention-divergence", body, store, ServiceLimits())
+    assert np.ravel(named["divergences"]).max() < 1e-9
+    tuned = types.SimpleNamespace(settings=types.SimpleNamespace(task="tag", base_model="tiny-cased"))
+    monkeypatch.setattr(store.get().bert, "task", tuned)
+    assert analysis_answer("attention-divergence", {"text_a": TEXT}, store, ServiceLimits()) == named
+
+
+@pytest.mark.parametrize("body", [{"text_a": "a cat"}, {"rows": ["a", "a cat"]}])
+def test_an_analysis_of_too_many_tokens_is_refused(home, body):
+    store = ModelStore("tiny-cased", ServiceLimits())
+    with pytest.raises(RequestProblem, match="A text has 4 tokens, but an analysis reads at most 3") as caught:
+        analysis_answer("head-profiles", body, store, ServiceLimits(max_tokens=3))
+    assert caught.value.status == 413
+    assert analysis_answer("head-profiles", body, store, ServiceLimits(max_tokens=4))["analysis"] == "head-profiles"
 
 
 def test_typed_masks_are_counted_as_the_model_reads_them(service, home):
@@ -572,6 +596,12 @@ def test_a_port_in_use_is_one_sentence_before_it_says_that_it_serves(home, capsy
         assert main(["serve", "--model", "tiny-cased", "--port", str(port)]) == 2
     error = capsys.readouterr().err
     assert f"Port {port} of 127.0.0.1 is not available" in error and "Serving" not in error
+
+
+def test_an_address_of_ipv6_stands_in_brackets(home, monkeypatch, capsys):
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)
+    assert main(["serve", "--model", "tiny-cased", "--address", "::1", "--port", str(free_port())]) == 0
+    assert "Serving tiny-cased at http://[::1]:" in capsys.readouterr().err
 
 
 def test_models_are_offered_by_their_repository_or_an_alias(home, tmp_path, monkeypatch):

@@ -126,8 +126,9 @@ def run(analysis: Analysis, args: argparse.Namespace) -> int:
     if bert is not None:
         check_model(analysis, bert)
     for option in analysis.options:
-        if option.model and options[option.name] is not None:
-            options[option.name] = _load(options[option.name], args)
+        names = option.models(options[option.name], bert)
+        if names is not None:
+            options[option.name] = _load(names, args)
     positional, trace = inputs(analysis, bert, args)
     if trace is not None and any(trace.truncated):
         print(cut_note(*trace.truncated), file=sys.stderr)
@@ -211,7 +212,9 @@ def inputs(analysis: Analysis, bert: Any, args: argparse.Namespace) -> tuple[lis
     positional: list[Any] = [bert] if analysis.model else []
     if analysis.inputs in PAIRS:
         if args.text_a is not None:
-            trace = bert.trace(args.text_a, args.text_b, args.mask if analysis.masks else ())
+            trace = bert.trace(
+                args.text_a, args.text_b, args.mask if analysis.masks else (), attentions=analysis.attentions
+            )
         positional.append(trace)
     if analysis.inputs == "text":
         positional.append(args.text_a)

@@ -23,6 +23,7 @@ _HELP = {
     "max_body_bytes": "bytes of a request",
     "max_inputs": "texts or pairs of a request, and choices of each question",
     "max_characters": "characters of a text",
+    "max_tokens": "tokens of the texts of an analysis",
     "max_top_k": "predictions at each mask",
     "max_predictions": "predictions at all masks of a request together, with its targets at each",
     "max_waiting": "requests that are answered or wait at the same time; further ones get status 503",
@@ -82,8 +83,9 @@ def run(args: argparse.Namespace) -> int:
     except RequestProblem as problem:
         raise InputError(str(problem)) from None
     root = f"/{args.base_path.strip('/')}" if args.base_path.strip("/") else ""
+    address = f"[{args.address}]" if ":" in args.address else args.address
     with _listening(args.address, args.port) as listener:
-        print(f"Serving {store.default} at http://{args.address}:{args.port}{root}/", file=sys.stderr)
+        print(f"Serving {store.default} at http://{address}:{args.port}{root}/", file=sys.stderr)
         app = below(root, application(store, limits))
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=_GRACE)
         uvicorn.Server(config).run(sockets=[listener])

@@ -5,6 +5,7 @@ Dimension legend: L layers, N heads, T tokens.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,14 +88,27 @@ def require_same_tokens(before: Trace | Encoding, after: Trace | Encoding) -> No
         raise NotComparable("The two models cut the text into different tokens; compare models of one vocabulary.")
 
 
-def fine_tuning_divergence(bert: Bert, trace: Trace, before: str | None = None) -> AttentionDivergence:
+def base_model(bert: Bert) -> str:
+    """The name or folder of the model that a model was fine-tuned from.
+
+    Raises: InputError if its settings name none.
+    """
+    name = bert.task.settings.base_model if bert.task else None
+    if name is None:
+        raise InputError(f"{bert.name} does not name the model it was fine-tuned from: use --before M.")
+    return name
+
+
+def fine_tuning_divergence(
+    bert: Bert, trace: Trace, before: Bert | str | os.PathLike | None = None
+) -> AttentionDivergence:
     """`attention_divergence` between a fine-tuned model and the model before fine-tuning.
 
     Args:
         bert: Bert. The fine-tuned model that made the trace.
         trace: Trace. A trace with attention maps.
-        before: str or None. Name or folder of the model before fine-tuning; None for the model that the settings of
-            `bert` name as its base model.
+        before: Bert, str, path or None. The model before fine-tuning, or its name or folder; None for the one that
+            the settings of `bert` name as its base model.
     Returns:
         `AttentionDivergence`.
     Raises:
@@ -102,16 +116,14 @@ def fine_tuning_divergence(bert: Bert, trace: Trace, before: str | None = None) 
         NotComparable: the tokens or the numbers of layers and heads differ.
         OSError, ValueError: the model before fine-tuning cannot be read.
     """
-    from bert_tf.inference.bert import load
+    if before is None or isinstance(before, (str, os.PathLike)):
+        from bert_tf.inference.bert import load
 
-    name = before or (bert.task.settings.base_model if bert.task else None)
-    if name is None:
-        raise InputError(f"{bert.name} does not name the model it was fine-tuned from: use --before M.")
-    base = load(name, precision=bert.runtime.precision)
+        before = load(before or base_model(bert), precision=bert.runtime.precision)
     # A classifier may read fewer tokens than its base model. The texts stay whole and are cut at the same length: the
     # part of a text that was read can have other tokens where it ends inside a word.
-    length = trace.length if trace.truncated else None
-    same = base.trace(trace.text_a, trace.text_b, trace.masks, hidden_states=False, max_length=length)
+    length = trace.length if any(trace.truncated) else None
+    same = before.trace(trace.text_a, trace.text_b, trace.masks, hidden_states=False, max_length=length)
     return attention_divergence(same, trace)
 
 
@@ -121,7 +133,14 @@ ANALYSIS = Analysis(
     summary="how much fine-tuning changed each head's attention",
     source="Lin 1991 (Jensen-Shannon divergence)",
     options=(
-        Option("before", "name or folder of the model before fine-tuning (default: its base model)", metavar="M"),
+        Option(
+            "before",
+            "name or folder of the model before fine-tuning (default: its base model)",
+            metavar="M",
+            model=True,
+            default_model=base_model,
+        ),
     ),
+    attentions=True,
     aliases=("changed",),
 )

@@ -323,4 +323,5 @@ ANALYSIS = Analysis(
     ),
     inputs="pair or file",
     aliases=("heads",),
+    attentions=True,
 )

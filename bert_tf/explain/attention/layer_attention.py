@@ -129,4 +129,5 @@ ANALYSIS = Analysis(
             value_aliases={"norms": "norm-weighted"},
         ),
     ),
+    attentions=True,
 )

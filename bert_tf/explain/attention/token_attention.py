@@ -166,4 +166,5 @@ ANALYSIS = Analysis(
         Option("flow", "also compute attention flow, for at most 128 tokens", bool, False),
     ),
     aliases=("methods",),
+    attentions=True,
 )

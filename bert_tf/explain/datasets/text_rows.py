@@ -17,7 +17,15 @@ from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain.attention.syntax import ParsedSentence, read_conllu
 from bert_tf.finetuning.data.sentence_examples import LABEL_COLUMNS, label_text, usual_column
-from bert_tf.finetuning.data.tables import HALF_PAIR, can_be_written, delimiter_of, repeated_name, tsv_fields
+from bert_tf.finetuning.data.tables import (
+    CLOSE_QUOTES,
+    HALF_PAIR,
+    MOST_READ_AGAIN,
+    can_be_written,
+    delimiter_of,
+    repeated_name,
+    tsv_fields,
+)
 from bert_tf.inference.words import Word, words_of
 from bert_tf.resources.remote import original_path
 
@@ -388,9 +396,10 @@ def _csv_rows(data):
     """
     delimiter = delimiter_of(data.split("\n", 1)[0])
     lines = io.StringIO(data, newline="").readlines()
-    begin = 0
+    begin = read_again = 0
     while begin < len(lines):
-        reader, taken = csv.reader(lines[begin:], delimiter=delimiter), 0
+        left = (lines[number] for number in range(begin, len(lines)))
+        reader, taken = csv.reader(left, delimiter=delimiter), 0
         try:
             for fields in reader:
                 read = lines[begin + taken : begin + reader.line_num]
@@ -404,7 +413,11 @@ def _csv_rows(data):
                 return
         except csv.Error as error:
             yield f"It cannot be read: {error}."
+        end = begin + reader.line_num
         begin += taken + 1
+        read_again += sum(map(len, lines[begin:end]))
+        if read_again > MOST_READ_AGAIN:
+            raise InputError(f"Many quotes up to line {begin} of the file are not closed: {CLOSE_QUOTES}")
 
 
 def _is_well_quoted(row, delimiter):

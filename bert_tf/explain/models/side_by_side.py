@@ -300,4 +300,5 @@ ANALYSIS = Analysis(
         TOP_K,
     ),
     check=_check,
+    attentions=True,
 )

@@ -40,6 +40,10 @@ _GZIP = b"\x1f\x8b"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # A quote that is not closed reads the rest of the file as one field, up to this length.
 _LONGEST_FIELD = 1 << 24
+#: Characters that may be read again after quotes that are not closed: some seconds.
+MOST_READ_AGAIN = 1 << 26
+#: The end of a message about such a file.
+CLOSE_QUOTES = "close them, or save the file as TSV, where a quote is a character like any other."
 
 
 @dataclass
@@ -147,6 +151,7 @@ def _try_csv(path, has_header, blank):
         source = chain([first], source)
     taken: list[tuple] = []
     again: deque[tuple] = deque()
+    read_again = 0
 
     def lines():
         while numbered_line := again.popleft() if again else next(source, None):
@@ -167,6 +172,9 @@ def _try_csv(path, has_header, blank):
             return
         except (csv.Error, DataError) as error:
             (number, _), *rest = taken
+            read_again += sum(len(line) for _, line in rest if isinstance(line, str))
+            if read_again > MOST_READ_AGAIN:
+                raise DataError(f"{path}: many quotes up to line {number} are not closed: {CLOSE_QUOTES}") from None
             again.extendleft(reversed(rest))
             taken.clear()
             reason = "a CR without LF outside quotes" if str(error).startswith("new-line character") else error

@@ -25,6 +25,7 @@ from bert_tf.pretraining.data.shards import (
     shard_name,
     token_counts_bytes,
 )
+from bert_tf.resources.beam_pipeline import beam_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,6 @@ try:
     from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.io.tfrecordio import WriteToTFRecord
-    from apache_beam.options.pipeline_options import PipelineOptions
 except ImportError as error:
     raise ValueError(
         f"--runner needs Apache Beam ({error}); install it with `pip install -r requirements-beam.txt`."
@@ -78,7 +78,7 @@ def run_pipeline(
     groups = list(enumerate(group_files(files)))
     # Before the manifest, as in `prepare`: a folder with a manifest is complete.
     _save_tokenizer(output, tokenizer)
-    with beam.Pipeline(options=PipelineOptions(["--runner", runner, *options])) as pipeline:
+    with beam_pipeline(runner, options) as pipeline:
         outputs = (
             pipeline
             | beam.Create(groups)

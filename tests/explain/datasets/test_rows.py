@@ -259,6 +259,14 @@ def test_a_quote_that_is_never_closed_leaves_out_its_line_alone():
     assert not closed.problems and closed.rows[1].text_a == "Two\nlines."
 
 
+def test_a_file_of_quotes_that_are_not_closed_is_not_read_again_and_again():
+    table = "text,label,note\n" + 'A film",bad,"not closed\n' * 20_000
+    begun = time.process_time()
+    with pytest.raises(InputError, match="Many quotes up to line .* of the file are not closed: close them, or save"):
+        read_rows(table, "table")
+    assert time.process_time() - begun < 30
+
+
 @pytest.mark.parametrize("data", [("one", "two"), ["one"], None, 3, io.StringIO("one")])
 def test_what_is_no_text_of_a_file(data):
     with pytest.raises(
