@@ -156,10 +156,10 @@ def _words(trace, factors, weights, factor, first):
 
 
 def _strongest(trace, factor_weights, most=5):
-    """Pairs (token, weight) of the greatest weights of a factor, each token once."""
+    """Pairs (token, weight) of the greatest weights of a factor, each token once; 0.0 only if there is no other."""
     strongest = {}
     for place in np.argsort(-factor_weights, kind="stable").tolist():
-        if factor_weights[place] > 0 and len(strongest) < most:
+        if len(strongest) < most and (factor_weights[place] >= 0.05 or not strongest):
             strongest.setdefault(trace.tokens[place], float(factor_weights[place]))
     return strongest.items()
 

@@ -343,8 +343,9 @@ def test_factors_are_the_librarys(open_app, bert):
     best = {}
     for weight, token in sorted(zip(-weights[1], trace.tokens)):
         best.setdefault(token, -weight)
-    output = ", ".join(f"“{token}” {weight:.1f}" for token, weight in list(best.items())[:5] if weight > 0)
+    output = ", ".join(f"“{token}” {weight:.1f}" for token, weight in list(best.items())[:5] if weight >= 0.05)
     assert f"Factor 2 is strongest at {output}. It has" in page_text(app).replace("\\", "")
+    assert "” 0.0" not in page_text(run_until_done(open_app(page="factors", a="Yes.", **{"factors.at": "2"})))
     app.button_group(key="w_factors_at").set_value(3).run()
     assert param(run_until_done(app), "factors.at") == "3"
     again = [part["shade"] for side in "ab" for part in component(app, "marks")[side] if "tip" in part]
