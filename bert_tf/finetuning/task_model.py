@@ -86,8 +86,9 @@ class TaskModel:
 
         Args:
             windows: str. How the logits of the windows are pooled, "mean" or "max"; None to cut the texts.
-            stride: int. The step of the windows in pieces; None for half a window.
+            stride: int. The step of the windows in pieces; None for that of the task's training, else half a window.
         """
+        stride = self.settings.extra.get("stride") if stride is None else stride
         settings = self.settings.replace(extra={**self.settings.extra, "windows": windows, "stride": stride})
         return TaskModel(settings, self.weights, self._tokenizer, self._runtime)
 

@@ -104,11 +104,12 @@ def test_the_command_line_trains_and_predicts_with_windows(start_folder, tmp_pat
     from bert_tf.cli import main
 
     capsys.readouterr()
-    results = {}
-    for windows in ([], ["--windows", "mean"]):
+    results = []
+    for windows in ([], ["--windows", "mean"], ["--windows", "max"], ["--windows", "max", "--stride", "2"]):
         assert main(["predict", LONG, "--model", str(tmp_path / "model"), "--json", *windows]) == 0
-        results[bool(windows)] = json.loads(capsys.readouterr().out)["probabilities"]
-    assert results[True] != results[False]
+        results.append(json.loads(capsys.readouterr().out)["probabilities"])
+    trained, mean, longest, other_step = results
+    assert longest == trained != mean and other_step != trained  # with the step of the training, unless one is named
     assert main(["evaluate", "classify", "--model", str(tmp_path / "model"), "--data", str(held), "--quiet"]) == 0
 
 
