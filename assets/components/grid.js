@@ -122,8 +122,9 @@ function draw(state) {
   const open = new Map(state.heads.map((one) => [`${one.layer} ${one.head}`, one.colour || accent]));
   const [wide, tall] = state.tile;
   pen.imageSmoothingEnabled = data.style === "lines";
-  for (let head = 0; head < data.heads; head++) {
-    number(pen, style, head, state.heads.some((one) => one.head === head), LABEL + (head + .5) * size.cell, LABEL / 2);
+  const opened = state.heads.map((one) => one.head);
+  for (const head of numbered(data.heads, size.cell, opened)) {
+    number(pen, style, head, opened.includes(head), LABEL + (head + .5) * size.cell, LABEL / 2);
   }
   for (let layer = 0; layer < data.layers; layer++) {
     number(pen, style, layer, state.heads.some((one) => one.layer === layer), LABEL / 2 - 2, LABEL + (layer + .5) * size.tall);
@@ -149,6 +150,14 @@ function text(pen, state, index, [x, y, width, height]) {
   if (width < 32) pen.font = font.replace("11px", "9px");
   if (pen.measureText(data.texts[index]).width <= width) pen.fillText(data.texts[index], x + width / 2, y + height / 2 + .5);
   pen.font = font;
+}
+
+// The heads that have a number above narrow tiles, where two numbers need so much room: the open ones, and every second
+// or third.
+function numbered(heads, cell, opened = []) {
+  const every = Math.ceil((heads < 10 ? 10 : 16) / cell);
+  const near = (head) => opened.some((one) => one !== head && Math.abs(one - head) < every);
+  return [...Array(heads).keys()].filter((head) => opened.includes(head) || (head % every === 0 && !near(head)));
 }
 
 function number(pen, style, index, open, x, y) {
@@ -189,7 +198,7 @@ function drawing(state) {
   for (const [key, value] of [["width", width], ["height", height], ["font-family", "sans-serif"], ["font-size", 11],
                               ["text-anchor", "middle"]]) svg.setAttribute(key, value);
   add("rect", { width, height, fill: "#fff" });
-  for (let head = 0; head < data.heads; head++) add("text", { x: LABEL + (head + .5) * cell, y: 15 }, head + 1);
+  for (const head of numbered(data.heads, cell)) add("text", { x: LABEL + (head + .5) * cell, y: 15 }, head + 1);
   for (let layer = 0; layer < data.layers; layer++) {
     add("text", { x: 9, y: LABEL + (layer + .5) * tall + 4 }, layer + 1);
     for (let head = 0; head < data.heads; head++) {

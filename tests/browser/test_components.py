@@ -120,6 +120,15 @@ def test_the_frame_of_the_small_maps_follows_a_press_that_is_sent_and_what_a_sav
     assert page.evaluate(frames, "saved page") == ["drawn"]
 
 
+def test_numbers_above_narrow_tiles_do_not_run_together(blank):
+    page = blank("grid")
+    numbered = lambda *values: page.evaluate("(values) => numbered(...values)", values)  # noqa: E731
+    assert numbered(12, 20, [7]) == list(range(12)) and numbered(8, 10, []) == list(range(8))
+    assert numbered(12, 10, []) == [0, 2, 4, 6, 8, 10]
+    assert numbered(12, 10, [7]) == [0, 2, 4, 7, 10]
+    assert numbered(16, 6, []) == [0, 3, 6, 9, 12, 15]
+
+
 def test_the_grid_has_the_ramps_colours(blank):
     ramp = ["#ffffff", "#0072b2", "#102030"]
     packed = np.array(blank("grid").evaluate("(ramp) => [...colours(ramp)]", ramp), np.uint32)
