@@ -154,11 +154,12 @@ MODERNBERT = Architecture(
     norm_first=True,
     gated_units=True,
     has_biases=False,
+    # What normalises the input of attention belongs to that block; what follows the sum, to the part after it.
     layer_weights=(
-        LayerWeight("attention.LayerNorm.weight", ("H",), _ATTENTION_NORM, "attention_norm.gamma", "after the first"),
+        LayerWeight("attention.LayerNorm.weight", ("H",), _ATTENTION, "attention_norm.gamma", "after the first"),
         *dense("attention.self.qkv", "3H", "H", _ATTENTION, "attention.qkv", bias=False),
         *dense("attention.output.dense", "H", "H", _ATTENTION, "attention.output_dense", bias=False),
-        LayerWeight("intermediate.LayerNorm.weight", ("H",), _FEED_FORWARD_NORM, "feed_forward_norm.gamma"),
+        LayerWeight("intermediate.LayerNorm.weight", ("H",), _ATTENTION_NORM, "feed_forward_norm.gamma"),
         *dense("intermediate.dense", "2F", "H", _FEED_FORWARD, "feed_forward.intermediate", bias=False),
         *dense("output.dense", "H", "F", _FEED_FORWARD, "feed_forward.output_dense", bias=False),
         LayerWeight("bert.encoder.LayerNorm.weight", ("H",), _FEED_FORWARD_NORM, "final_norm.gamma", "last"),

@@ -136,6 +136,8 @@ def _each(part):
     """How many of a part's parameters one layer has, as the end of a sentence."""
     if part.repeats == 1:
         return ""
+    if part.title == "Add":
+        return ", which normalise the output of the last layer"
     in_one_set = short_count(part.parameters // part.sets)
     if part.sets == part.repeats:
         return f", {in_one_set} in each layer"

@@ -282,6 +282,7 @@ def test_the_boxes_of_a_pre_norm_model_say_what_it_does(modernbert_home, open_ap
         "embeddings": "No row is added for its **position**; the heads turn their queries and keys by it instead",
         "attention": "all tokens in 2 of the 5 layers, and of those up to 4 places away in the others",
         "attention_norm": "the next block reads a copy of the sum, brought to one scale",
+        "feed_forward_norm": "**24** parameters, which normalise the output of the last layer",
     }
     for box, words in says.items():
         app = open_app(page="architecture", model="modernbert", a=MODERN_TEXT, **{"architecture.open": box})

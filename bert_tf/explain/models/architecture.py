@@ -162,6 +162,7 @@ def parts_of(
     for parameter in parameter_spec(config, heads):
         counts[parameter.part] += parameter.size
     states = (("T", tokens), ("H", hidden))
+    last = "Add" if config.architecture.norm_first else "Add & norm"
     shapes = {
         "pooler": (("H", hidden),),
         "nsp": (("classes", 2),),
@@ -173,7 +174,7 @@ def parts_of(
         Part("embeddings", "Embeddings", states, counts["embeddings"], flops["embeddings"]),
         *(
             Part(name, title, states, counts[name], flops.get(name, 0), count, sets)
-            for name, title in zip(LAYER_PARTS, ("Self-attention", "Add & norm", "Feed-forward", "Add & norm"))
+            for name, title in zip(LAYER_PARTS, ("Self-attention", "Add & norm", "Feed-forward", last))
         ),
         *(
             Part(head, title, shapes[head], counts[head], flops[head])

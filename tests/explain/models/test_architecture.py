@@ -95,6 +95,15 @@ def test_what_follows_attention_is_normalised_in_a_pre_norm_model_as_on_a_walk()
     np.testing.assert_array_equal(architecture(bert, trace, "attention_norm", 1).values, walk.attention_norm)
 
 
+def test_a_part_of_a_pre_norm_layer_counts_the_normalisation_that_it_computes():
+    config = BertConfig.named("base", "modernbert", hidden_size=24, num_hidden_layers=3, num_attention_heads=2)
+    boxes = {part.name: part for part in parts_of(config, (), 8)}
+    matrices = 3 * 4 * 24 * 24
+    assert boxes["attention"].parameters == matrices + 2 * 24  # the first layer reads the normalised embeddings
+    assert (boxes["attention_norm"].title, boxes["attention_norm"].parameters) == ("Add & norm", 3 * 24)
+    assert (boxes["feed_forward_norm"].title, boxes["feed_forward_norm"].parameters) == ("Add", 24)  # after the last
+
+
 @pytest.mark.parametrize("member", ["albert", "electra", "distilbert", "roberta"])
 def test_the_parts_of_every_member_hold_all_its_weights_once(member):
     config = BertConfig.named(
