@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf import user_errors
+from bert_tf.cli import main
 from bert_tf.config import BertConfig
 
 INSIDE = user_errors.PACKAGE / "cli" / "models.py"
@@ -55,3 +56,9 @@ def test_what_others_raise_is_a_defect():
     assert user_errors.is_user_error(
         caught(source, Path("/elsewhere/library.py")), user_errors.PACKAGE, Path("/elsewhere")
     )
+
+
+@pytest.mark.parametrize("threads", ["0", "-1"])
+def test_a_number_of_threads_is_one_or_more(threads, capsys):
+    assert main(["pretrain", "--text", "a.txt", "--output", "b", "--threads", threads]) == 2
+    assert f"argument --threads: {threads} was given; it must be 1 or more" in capsys.readouterr().err

@@ -78,8 +78,21 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
         "--field", default="text", metavar="NAME", help="field of the text in .jsonl files (default text)"
     )
     parser.add_argument(
-        "--language", default="en", metavar="CODE", help="language of the text, for splitting sentences (default en)"
+        "--language",
+        type=_language,
+        default="en",
+        metavar="CODE",
+        help="language of the text, for splitting sentences (default en)",
     )
+
+
+def _language(text):
+    from bert_tf.pretraining.data.documents import TextError, language_code
+
+    try:
+        return language_code(text)
+    except TextError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_example_arguments(parser: argparse.ArgumentParser) -> None:

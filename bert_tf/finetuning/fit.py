@@ -167,6 +167,7 @@ def fit(
     how: FitSettings,
     output: str | Path,
     say: Callable[[str], object] = print,
+    copied_to: Path | None = None,
 ) -> FitResult:
     """Fine-tunes a model, or resumes a stopped run.
 
@@ -179,6 +180,8 @@ def fit(
         how: `FitSettings`.
         output: str or Path. The folder to write to.
         say: callable that gets each line of progress.
+        copied_to: Path or None. The folder to which the best of several runs is copied; a run in it must have the same
+            settings and examples, with any seed.
 
     Returns: `FitResult`. The model is in `output`; `bert_tf.load` reads it.
 
@@ -188,7 +191,7 @@ def fit(
     from bert_tf.training.strategy import is_chief, make_strategy
 
     strategy = make_strategy(how.strategy)  # before anything else in TensorFlow
-    run = _Run(task_type, start, settings, how, Path(output), strategy, say)
+    run = _Run(task_type, start, settings, how, Path(output), strategy, say, copied_to)
     run.prepare(train, dev)
     with locked_folder(run.folder, "finetune", run.output) if is_chief(strategy) else nullcontext():
         run.begin()
@@ -223,9 +226,9 @@ def refuse_foreign_model(output: Path) -> None:
 class _Run:
     """One call of `fit`."""
 
-    def __init__(self, task_type, start, settings, how, output, strategy, say):
+    def __init__(self, task_type, start, settings, how, output, strategy, say, copied_to):
         self.task_type, self.start, self.settings, self.how = task_type, start, settings, how
-        self.output, self.strategy, self.say = output, strategy, say
+        self.output, self.strategy, self.say, self.copied_to = output, strategy, say, copied_to
         self.folder = output / _RUN
 
     def prepare(self, train, dev):
@@ -360,16 +363,21 @@ class _Run:
 
     def _check_run(self):
         """Raises TaskError if the folder holds a run with other settings or examples, or a model without a run."""
-        refuse_foreign_model(self.output)
-        path = self.folder / _SETTINGS
+        self._check_folder(self.output)
+        if self.copied_to is not None:
+            self._check_folder(self.copied_to, any_of=("seed",))
+
+    def _check_folder(self, output, any_of=()):
+        refuse_foreign_model(output)
+        path = output / _RUN / _SETTINGS
         if not path.is_file():
             return
         saved, current = json.loads(path.read_text(encoding="utf-8")), self.run_settings
         # A setting that is missing was not saved yet by the version that started the run.
-        changed = sorted(name for name in current if name in saved and saved[name] != current[name])
+        changed = sorted(name for name in current.keys() & saved.keys() - any_of if saved[name] != current[name])
         if changed:
             raise TaskError(
-                f"{self.output} holds a run with another {changed[0]} "
+                f"{output} holds a run with another {changed[0]} "
                 f"({str(saved[changed[0]]):.80}, not {str(current[changed[0]]):.80}); give "
                 "another --output, or the settings and examples it was made with."
             )

@@ -51,7 +51,8 @@ def fit_seeds(
     for seed in range(how.seed, how.seed + seeds):
         folder = output / f"seed-{seed}"
         say(f"Seed {seed}.")
-        result = fit(task_type, start, train, dev, settings, dataclasses.replace(how, seed=seed), folder, say)
+        seeded = dataclasses.replace(how, seed=seed)
+        result = fit(task_type, start, train, dev, settings, seeded, folder, say, copied_to=output)
         if not result.finished or result.stopped and seed + 1 < how.seed + seeds:
             return False
         scores.append({"seed": seed, **best_scores(result.rounds, settings.metric)})

@@ -38,11 +38,11 @@ EXAMPLES = [
 ] * 8
 
 
-def run(start, output, examples=EXAMPLES, settings=SETTINGS, **changes):
+def run(start, output, examples=EXAMPLES, settings=SETTINGS, copied_to=None, **changes):
     how = FitSettings(
         **{"epochs": 2, "batch_size": 8, "strategy": "one", "lengths": 1, "learning_rate": 1e-3, **changes}
     )
-    return fit(task_type("classify"), start, examples, examples, settings, how, output, say=lambda line: None)
+    return fit(task_type("classify"), start, examples, examples, settings, how, output, len, copied_to)
 
 
 def weights(folder):
@@ -513,6 +513,16 @@ def test_mean_and_spread_over_seeds():
     assert actual["accuracy"]["mean"] == pytest.approx(0.85)
     assert actual["accuracy"]["std"] == pytest.approx(np.std([0.8, 0.9], ddof=1))
     assert list(spread([{"seed": 0, "f1": 0.8, "words": 9}, {"seed": 1, "f1": 0.9, "words": 9}])) == ["f1"]
+
+
+@pytest.mark.usefixtures("few_updates")
+def test_several_seeds_do_not_replace_the_model_of_another_training(start_folder, tmp_path):
+    run(start_folder, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(TaskError, match=f"{tmp_path} holds a run with another learning_rate"):
+        run(start_folder, tmp_path / "seed-5", learning_rate=1e-4, seed=5, copied_to=tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    run(start_folder, tmp_path / "seed-5", seed=5, copied_to=tmp_path)
 
 
 @pytest.mark.usefixtures("few_updates")

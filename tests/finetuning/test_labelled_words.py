@@ -75,6 +75,13 @@ def test_conll_columns(tmp_path, content):
     assert second.text == "Peter Blackburn" and second.spans == ((0, 5), (6, 15))
 
 
+def test_a_no_break_space_is_part_of_a_word(tmp_path):
+    path = tmp_path / "train.conll"
+    path.write_text("10\xa0000 O\nParis  B-LOC \r\n", newline="")
+    (sentence,) = read_labelled_words(path)
+    assert sentence.words == ("10\xa0000", "Paris") and sentence.labels == ("O", "B-LOC")
+
+
 def test_another_label_column(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("EU NNP I-ORG\n")

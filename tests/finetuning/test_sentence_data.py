@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import DataError, TaskError
+from bert_tf.finetuning.class_weights import class_weights
 from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
 from bert_tf.finetuning.data.sentence_examples import (
     ColumnLayout,
@@ -106,6 +107,7 @@ def test_a_file_without_a_header_takes_the_names_given(tmp_path):
         ("text,label\na,x\nb,\n", {}, "line 3: label holds no label ('')"),
         ("text,label\na,high\n", {"regression": True}, "line 2: label is 'high', where a number is expected"),
         ("text,label\na,nan\n", {"regression": True}, "line 2: label is 'nan'"),
+        ("text,label\na,1_5\n", {"regression": True}, "line 2: label is '1_5', where a number is expected"),
         (
             "body,klass\na,x\n",
             {},
@@ -199,6 +201,24 @@ GLUE_FILES = {
     "rte": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\tentailment\n", ("a", "b", "entailment")),
     "wnli": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n", ("a", "b", "entailment")),
 }
+
+
+def test_values_of_json_that_are_no_labels_and_no_numbers(tmp_path):
+    path = write(tmp_path, "a.jsonl", '{"text": "a", "label": {"x": 1, "y": 0}}\n')
+    with pytest.raises(DataError, match="line 1: label is an object .*, where a list of labels is expected"):
+        read(path, multi_label=True)
+    path = write(tmp_path, "b.jsonl", '{"text": "a", "label": true}\n')
+    with pytest.raises(DataError, match="line 1: label is True, where a number is expected"):
+        read(path, regression=True)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_first_row_of_a_csv_file_without_header_decides_its_delimiter(tmp_path, separator):
+    path = write(tmp_path, "a.csv", f'"a; b, c"{separator}x\nd{separator}y\n')
+    assert read(path, columns=("text", "label")) == [("a; b, c", None, "x"), ("d", None, "y")]
+    path = write(tmp_path, "b.csv", f"text{separator}label\nd{separator}y\n")
+    with pytest.raises(DataError, match="line 1 is the header text, label: leave --columns out"):
+        read(path, columns=("text", "label"))
 
 
 def test_a_file_of_quotes_that_are_not_closed_is_not_read_again_and_again(tmp_path):
@@ -379,9 +399,18 @@ def test_class_weights_are_balanced_or_as_given(tmp_path):
     assert actual.extra["class_weights"] == {"x": 2.0, "y": pytest.approx(4 / 6)}
     actual = TASK.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
     assert actual.extra["class_weights"] == {"x": 3.0, "y": 0.5}
-    for wrong in ("z=1", "x", "x=-1", "x=nan"):
+    for wrong in ("z=1", "x", "x=-1", "x=nan", "x=1,", "x=1;y=2"):
         with pytest.raises(TaskError, match="--class-weights has"):
             TASK.training_settings(options(class_weights=wrong), examples, settings)
+
+
+def test_class_weights_of_labels_with_commas_and_spaces():
+    counts = {"x, y": 2, "x": 1, "a=b": 3}
+    assert class_weights(" x, y = 2, x=1e-1 ,a=b=3", counts) == {"x, y": 2.0, "x": 0.1, "a=b": 3.0}
+    with pytest.raises(TaskError, match="names 'x' twice"):
+        class_weights("x=1,x=2", counts)
+    with pytest.raises(TaskError, match="has 'z=2'; .* with the labels 'x, y', 'x', 'a=b'"):
+        class_weights("x=1,z=2", counts)
 
 
 def test_class_weights_are_in_the_rows_to_learn_from(tiny_bert, tmp_path):

@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 from backports import zstd
 
+from bert_tf.cli import main
 from bert_tf.pretraining.data.corpus import (
     TokenCorpus,
     corpus_keys,
     prepare_corpus,
     tokenize_documents,
 )
-from bert_tf.pretraining.data.documents import TextError, find_files, read_documents
+from bert_tf.pretraining.data.documents import TextError, find_files, read_documents, sentences
 from bert_tf.pretraining.data.feed import (
     DataPosition,
     Feed,
@@ -229,6 +230,19 @@ def test_german_is_split_by_german_rules_and_is_another_corpus_than_in_english(t
         counts[language] = len(made.document(0))
     # By eye: English rules end a sentence after "3." and after "2.", German ones know the dates.
     assert counts == {"en": 4, "de": 3}
+
+
+@pytest.mark.parametrize("code", ["de", "DE", "de-AT", "de_DE"])
+def test_a_language_may_be_written_in_several_ways(code):
+    assert sentences(GERMAN, code)[0] == "Er kam am 3. Mai nach Berlin."
+
+
+@pytest.mark.parametrize("code", ["deutsch", "", "d3"])
+def test_a_language_that_is_no_code_is_refused(code, capsys):
+    with pytest.raises(TextError, match="it must be a code of two or three letters, such as de"):
+        sentences(GERMAN, code)
+    assert main(["prepare", "--input", "a", "--output", "b", "--vocab", "c", "--language", code]) == 2
+    assert "argument --language: The language is" in capsys.readouterr().err
 
 
 def test_english_corpora_are_found_under_the_key_they_were_made_with(text_file):

@@ -3,6 +3,7 @@
 import argparse
 
 from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.user_errors import whole_number
 
 
 def add_optimizer_arguments(parser: argparse.ArgumentParser, learning_rate: float, warmup: float) -> None:
@@ -62,4 +63,4 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
         "mixed_float16 (with a loss scale)",
     )
     parser.add_argument("--jit", action="store_true", help="compile the training step with XLA")
-    parser.add_argument("--threads", type=int, help="CPU threads to use")
+    parser.add_argument("--threads", type=whole_number(1), help="CPU threads to use")

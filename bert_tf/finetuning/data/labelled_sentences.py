@@ -6,6 +6,7 @@ For prediction, the labels may be missing.
 from __future__ import annotations
 
 import collections
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain
@@ -234,8 +235,9 @@ def _column_reader(path, column, labelled):
     def fields_of(number, line):
         nonlocal separator, width
         if width is None:
-            separator = "\t" if "\t" in line else None
-        fields = line.split(separator)
+            separator = "\t" if "\t" in line else " +"
+        # Other spaces, such as a no-break space, belong to a word.
+        fields = re.split(separator, line if separator == "\t" else line.strip(" \r\n"))
         if not min_columns <= (width or len(fields)) <= _MAX_COLUMNS:
             raise DataError(
                 f"{path}, line {number}: {len(fields)} columns; a word and its label make 2, and "

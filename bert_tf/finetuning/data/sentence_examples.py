@@ -207,6 +207,8 @@ def _target(record, name, layout, where, kinds=None):
     if layout.multi_label:
         if name not in record:
             raise DataError(f"{where}: there is no {name!r}; give it in all rows, an empty list or null for no label.")
+        if isinstance(value, dict):
+            raise DataError(f"{where}: {name} is an object ({value!r:.40}), where a list of labels is expected.")
         if isinstance(value, (bool, int, float)):
             value = [value]
         parts = value if isinstance(value, list) else str(value or "").split(layout.separator)
@@ -257,8 +259,10 @@ def _check_kind(value, where, kinds):
 
 
 def _number(value, name, where):
+    # Python alone reads a boolean, and "1_5", as a number.
+    is_number = not isinstance(value, bool) and "_" not in str(value)
     try:
-        number = float(value)
+        number = float(value) if is_number else math.nan
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):

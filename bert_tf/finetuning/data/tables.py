@@ -109,6 +109,11 @@ def delimiter_of(header: str) -> str:
     return max(",;\t", key=header.count)
 
 
+def _delimiter_between(line, width):
+    """Of comma, semicolon and tab the first one that cuts a line into so many fields; the comma if none does."""
+    return next((one for one in ",;\t" if len(next(csv.reader([line], delimiter=one), [])) == width), ",")
+
+
 def tsv_fields(line: str) -> list[str]:
     """The fields of a line of a TSV file, without its line break: a quote is a character like any other."""
     return line.rstrip("\r\n").split("\t")
@@ -125,11 +130,14 @@ def read_rows(path: str | Path, kind: str) -> Iterator[tuple[int, list[str]]]:
         yield number, fields
 
 
-def _try_rows(path, kind, has_header=False, blank=None):
-    """As `read_rows`, but yields the DataError of a bad row; the header line decides the delimiter of a CSV file."""
+def _try_rows(path, kind, has_header=False, blank=None, width=None):
+    """As `read_rows`, but yields the DataError of a bad row.
+
+    The header line decides the delimiter of a CSV file; without one the first line, if the number of fields is known.
+    """
     blank = BlankLines() if blank is None else blank
     if kind == "csv":
-        yield from _try_csv(path, has_header, blank)
+        yield from _try_csv(path, has_header, blank, width)
         return
     for number, line in numbered_lines(path):
         if isinstance(line, DataError):
@@ -140,14 +148,15 @@ def _try_rows(path, kind, has_header=False, blank=None):
             blank.count += 1
 
 
-def _try_csv(path, has_header, blank):
+def _try_csv(path, has_header, blank, width):
     """The rows of a CSV file. Only the first line of a bad row is skipped: a missing quote would skip good rows too."""
     csv.field_size_limit(_LONGEST_FIELD)
     source = numbered_lines(path)
     delimiter = ","
-    if has_header:
+    if has_header or width:
         first = next(source, (1, ""))
-        delimiter = delimiter_of(first[1]) if isinstance(first[1], str) else delimiter
+        if isinstance(first[1], str):
+            delimiter = delimiter_of(first[1]) if has_header else _delimiter_between(first[1], width)
         source = chain([first], source)
     taken: list[tuple] = []
     again: deque[tuple] = deque()
@@ -232,7 +241,7 @@ def records_or_errors(
         yield from _of_lines(path, lambda number, line: _json_record(path, number, line), blank)
         return
     named = None if columns is None else list(columns)
-    rows = _try_rows(path, kind, has_header=columns is None, blank=blank)
+    rows = _try_rows(path, kind, columns is None, blank, len(columns or ()))
     if columns is None:
         _, columns = next(rows, (0, None))
         if columns is None:

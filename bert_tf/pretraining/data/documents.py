@@ -10,6 +10,7 @@ it is fast, works offline, and Wikimedia uses it.
 from __future__ import annotations
 
 import codecs
+import functools
 import glob
 import gzip
 import hashlib
@@ -18,6 +19,7 @@ import itertools
 import json
 import lzma
 import math
+import re
 import zlib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -289,10 +291,25 @@ def sentences(paragraph: str, language: str = "en") -> list[str]:
 
     Args:
         paragraph: str.
-        language: str. The language code of the splitter, for example "en".
+        language: str. A language, as `language_code` reads it; one that the splitter does not know has English's rules.
 
     Returns: list of str, without surrounding spaces and without empty sentences.
+
+    Raises: TextError if `language` is no code.
     """
     import sentencex
 
-    return [sentence for sentence in map(str.strip, sentencex.segment(language, paragraph)) if sentence]
+    parts = sentencex.segment(language_code(language), paragraph)
+    return [sentence for sentence in map(str.strip, parts) if sentence]
+
+
+@functools.cache
+def language_code(language: str) -> str:
+    """The two or three letters of a language such as "de", "DE" or "de-AT", in small ones.
+
+    Raises: TextError if there are none.
+    """
+    code = re.split("[-_]", language.lower())[0]
+    if not re.fullmatch("[a-z]{2,3}", code):
+        raise TextError(f"The language is {language!r:.40}; it must be a code of two or three letters, such as de.")
+    return code
