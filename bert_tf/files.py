@@ -132,14 +132,15 @@ def system_errors(path: str | os.PathLike, kind: type[Exception]) -> Iterator[No
 
     Args:
         path: str or path. The file or folder to write, which the OSError names.
-        kind: class of exception. What the library raises. If its text has the system's words for an error ("No space
-            left on device"), the OSError has the number of that error.
+        kind: class of exception. What the library raises. If it has the number of a system's error, or its text the
+            system's words for one ("No space left on device"), the OSError has that number.
     """
     try:
         yield
     except kind as error:
         text = str(error)
-        number = next((number for number in errno.errorcode if os.strerror(number) in text), None)
+        named = (number for number in errno.errorcode if os.strerror(number) in text)
+        number = getattr(error, "errno", None) or next(named, None)
         reason = os.strerror(number) if number else f"It cannot be written; the disk may be full ({text})"
         raise OSError(number or errno.EIO, reason, os.fspath(path)) from error
 

@@ -24,7 +24,7 @@ def _read_settings(values: dict[str, Any]) -> dict[str, Any]:
             values.pop(key, None)
     types = values.pop("layer_types", None)
     if types is not None:
-        values["global_attn_every_n_layers"] = _every(types)
+        values["global_attn_every_n_layers"] = _every(types, values.get("num_hidden_layers"))
     parameters = _object("rope_parameters", values.pop("rope_parameters", None))
     scaling = _object("rope_scaling", values.pop("rope_scaling", None))  # for both kinds of layers
     for key in sorted(parameters.keys() - _THETAS.keys()):
@@ -46,10 +46,15 @@ def _object(name: str, value: Any) -> dict[str, Any]:
     return value or {}
 
 
-def _every(types: Any) -> int:
-    """Every how many layers attention is global, from the list of the layers' types."""
+def _every(types: Any, count: Any) -> int:
+    """Every how many layers attention is global, from the list of the layers' types; `count` layers, None if unsaid."""
     if not isinstance(types, list):
         raise ValueError(f"layer_types is {types!r:.60}; it must be a list.")
+    if count not in (None, len(types)):
+        raise ValueError(f"layer_types has {len(types)} values, and num_hidden_layers is {count!r:.40}.")
+    for kind in types:
+        if kind not in ("full_attention", "sliding_attention"):
+            raise ValueError(f"layer_types has {kind!r:.60}; it may have full_attention and sliding_attention.")
     global_layers = [index for index, kind in enumerate(types) if kind == "full_attention"]
     every = global_layers[1] if len(global_layers) > 1 else len(types)
     if global_layers != list(range(0, len(types), max(1, every))):

@@ -19,6 +19,7 @@ from bert_tf.checkpoints.formats.huggingface import open_weights
 from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config, preset_heads
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
 from bert_tf.checkpoints.hub_repository import LONGEST_NAME, MODULES_FILE, folder_name, parse_name
+from bert_tf.checkpoints.model_checksums import WEIGHT_FILES
 from bert_tf.checkpoints.registry import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import canonical_name, heads_present, task_names
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError
@@ -31,7 +32,6 @@ _INVALID_NAME = (
     f"no model can be chosen by such a folder name; rename it: at most {LONGEST_NAME} letters (a to z), digits, "
     '".", "_" and "-", with a letter or digit first.'
 )
-_WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "tf_model.h5", "pytorch_model.bin")
 _LICENCE = re.compile(r"^licen[sc]e:\s*(.+)$", re.MULTILINE)
 _LANGUAGE = re.compile(r"^language:\s*(.+)$", re.MULTILINE)
 _HEADS_HERE = re.compile(r"^heads:\s*trained here$", re.MULTILINE)
@@ -190,7 +190,7 @@ def _model_folders(root):
 def looks_like_model(folder: Path) -> bool:
     """Return whether a folder exists and holds weight files, readable or not; False if it may not be read itself."""
     try:
-        paths = (path for pattern in _WEIGHT_FILES for path in encoder_folder(folder).glob(pattern))
+        paths = (path for pattern in WEIGHT_FILES for path in encoder_folder(folder).glob(pattern))
         return folder.is_dir() and any(not path.name.startswith(".") for path in paths)
     except OSError:
         return False
@@ -262,7 +262,7 @@ def weights_state(folder: Path) -> list[list[Any]]:
     return [
         [path.relative_to(folder).as_posix(), size, changed]
         for path, size, changed in _files(folder)
-        if any(map(path.match, _WEIGHT_FILES))
+        if any(map(path.match, WEIGHT_FILES))
     ]
 
 

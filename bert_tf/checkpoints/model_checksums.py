@@ -24,6 +24,9 @@ VOCABULARY_FILES = (
     "spm.model",
 )
 
+#: The patterns of the files of weights of all formats, also of one that is not read.
+WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "tf_model.h5", "pytorch_model.bin")
+
 _FILES = ("config.json", *REFERENCE_FILES, "tokenizer_config.json", *VOCABULARY_FILES, INDEX_FILE)
 
 
@@ -35,7 +38,14 @@ def write_model_checksums(folder: str | os.PathLike) -> None:
         CheckpointError: the index of the weights is broken.
     """
     folder = Path(folder)
-    write_checksums(folder, [*weight_files(folder), *(name for name in _FILES if (folder / name).is_file())])
+    weights = weight_files(folder) or _weights_of_other_formats(folder)
+    write_checksums(folder, [*weights, *(name for name in _FILES if (folder / name).is_file())])
+
+
+def _weights_of_other_formats(folder):
+    """The names of the files of weights; none of safetensors, nor pytorch_model.bin, which is never read."""
+    names = {path.name for pattern in WEIGHT_FILES for path in folder.glob(pattern)}
+    return sorted(name for name in names if not name.startswith(".") and not name.endswith((".safetensors", ".bin")))
 
 
 def remove_model_checksums(folder: str | os.PathLike) -> None:

@@ -17,7 +17,7 @@ from bert_tf.errors import InputError, require_head
 from bert_tf.inference.answer import Answer, answer_with_targets
 from bert_tf.inference.batch_predict import predict_many
 from bert_tf.inference.joint_filling import JointFilling, fill_jointly
-from bert_tf.inference.model_inputs import batch_of, prepare_input
+from bert_tf.inference.model_inputs import batch_of, check_length, prepare_input
 from bert_tf.inference.predictions import MaskPrediction, fill_mask
 from bert_tf.inference.trace import HEAD_OUTPUTS, Trace
 from bert_tf.inference.word_scores import WordScore, score_words
@@ -350,11 +350,15 @@ class Bert:
             `Trace`.
 
         Raises:
-            InputError: a text is empty, a word is not in the text, a position is out of range, or a mask was cut off.
+            InputError: a text is empty, a word is not in the text, a position is out of range, a mask was cut off, or
+                `max_length` leaves no token of a text.
             TextError: a text is not valid text.
         """
         start = time.perf_counter()
-        length = self.max_length if max_length is None else min(self.max_length, max_length)
+        length = self.max_length
+        if max_length is not None:
+            check_length(self.tokenizer, max_length, 2 if text_b else 1)
+            length = min(length, max_length)
         prepared = prepare_input(self.tokenizer, length, text_a, text_b, mask, level)
         results = self._run(prepared.token_ids, prepared.segment_ids, prepared.masks, attentions, hidden_states)
         seconds = time.perf_counter() - start

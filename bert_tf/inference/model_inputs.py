@@ -1,12 +1,13 @@
 """Preparation of the model's input from the user's texts and masks, for one input and for batches."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.errors import EmptyText, checked_pair
+from bert_tf.errors import EmptyText, InputError, checked_pair
 from bert_tf.inference.mask_positions import resolve_masks
 from bert_tf.tokenizers import BaseTokenizer, Encoding
 
@@ -38,6 +39,16 @@ def batch_of(token_ids: npt.ArrayLike, segment_ids: npt.ArrayLike) -> dict[str, 
     """The arrays [1, T] of `Runtime.run` for one sequence without padding; the ids are int32 [T]."""
     ids, segments = (np.asarray(values, np.int32)[None] for values in (token_ids, segment_ids))
     return {"token_ids": ids, "segment_ids": segments, "padding_mask": np.ones_like(ids)}
+
+
+def check_length(tokenizer: BaseTokenizer, length: Any, texts: int) -> None:
+    """Raise InputError unless `length` is a number of tokens that one text, or two, can be cut to."""
+    added = tokenizer.pack_pair((), None if texts == 1 else ()).length
+    if isinstance(length, bool) or not isinstance(length, Integral) or length < added + texts:
+        what = "a text" if texts == 1 else "a pair"
+        raise InputError(
+            f"The length is {length!r:.40}; {what} needs at least {added + texts} tokens, {added} of them special."
+        )
 
 
 def prepare_input(

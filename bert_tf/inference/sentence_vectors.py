@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.errors import InputError, check_text, checked_pair, refuse_one_alone, require_head
 from bert_tf.finetuning.tasks.head_formulas import normalized
-from bert_tf.inference.model_inputs import without_tokens
+from bert_tf.inference.model_inputs import check_length, without_tokens
 from bert_tf.runtime.read_ahead import check_batch_size, check_errors, read_ahead_windows, read_row
 from bert_tf.tokenizers import pad_batch
 
@@ -56,16 +56,16 @@ def sentence_vectors(
 
     Raises:
         InputError: `texts` is one text alone, the pooling is unknown, the model does not have the layer, `batch_size`
-            is no positive whole number, a tuple holds more than two texts, or `max_length` is less than 3 or more than
-            the model reads.
+            is no positive whole number, a tuple holds more than two texts, or `max_length` is no whole number, leaves
+            no token of a text, or is more than the model reads.
         EmptyText: a text is blank or has no token that can be read.
         TextError: a text holds half a surrogate pair.
         MissingHead: `pooling` is "cls" and the model has no pooler.
     """
     refuse_one_alone(texts, "texts")
     most = bert.config.max_tokens
-    if max_length is not None and max_length < 3:
-        raise InputError(f"The length is {max_length:,}; a text needs at least 3 tokens, two of which the model adds.")
+    if max_length is not None:
+        check_length(bert.tokenizer, max_length, 1)
     if max_length is not None and max_length > most:
         raise InputError(f"The length is {max_length:,}; {bert.name} reads at most {most:,} tokens.")
     own = similarity_settings(bert)
@@ -157,6 +157,8 @@ def _packed(bert, texts, length, errors="raise"):
     ids = iter(tokenizer.batch_ids(text for pair in good for text in pair if text is not None))
 
     def pack(pair):
+        if pair[1] is not None:
+            check_length(tokenizer, length, 2)
         tokens = [None if text is None else next(ids) for text in pair]
         for source, text, own_ids in zip("ab", pair, tokens):
             if own_ids is not None and not len(own_ids):

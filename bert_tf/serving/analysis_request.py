@@ -79,24 +79,36 @@ def _answer(analysis, body, store, limits):
     served = [store.get(body.get("model"))]
     bert = served[0].bert
     check_model(analysis, bert)
-    _check_tokens(bert, namespace, limits)
+    texts = _texts(analysis, namespace, options)
+    _check_tokens(bert, texts, limits)
     for option in analysis.options:
         names = option.models(options[option.name], bert)
         if names is not None:
             several = not isinstance(names, str)
             others = [store.get(name) for name in (names if several else [names])]
             served += others
+            for other in others:
+                _check_tokens(other.bert, texts, limits)
             options[option.name] = tuple(other.bert for other in others) if several else others[0].bert
     with when_engine_unused(functools.partial(_beside_predictions, bert)):
         positional, trace = command.inputs(analysis, bert, namespace)
         return command.record_of(analysis, bert, trace, analysis.function(*positional, **options))
 
 
-def _check_tokens(bert, namespace, limits):
-    if bert.max_length <= limits.max_tokens:
-        return
+def _texts(analysis, namespace, options):
+    """The texts and pairs of a request, each a tuple (text A, text B or None)."""
     texts = [] if namespace.text_a is None else [(namespace.text_a, namespace.text_b)]
     texts += [(row.text_a, row.text_b) for row in namespace.texts or ()]
+    for option in analysis.options:
+        if option.metavar in ("TEXT", "SENTENCE", "FILE") and options[option.name]:
+            values = options[option.name]
+            texts += [(text, None) for text in ([values] if isinstance(values, str) else values)]
+    return texts
+
+
+def _check_tokens(bert, texts, limits):
+    if bert.max_length <= limits.max_tokens:
+        return
     for text_a, text_b in texts:
         count = len(bert.tokenizer.encode(text_a, text_b, bert.max_length).token_ids)
         if count > limits.max_tokens:

@@ -177,6 +177,23 @@ def test_a_converted_folder_has_checksums_of_its_own(folder, tmp_path):
     assert has_checksums(done.path) and not find_damage(done.path)
 
 
+@pytest.mark.parametrize(
+    "kind, weights", [("keras-nlp", "model.weights.h5"), ("google", "bert_model.ckpt.data-00000-of-00001")]
+)
+def test_the_weights_of_other_formats_have_checksums_too(tiny_folder, tmp_path, capsys, kind, weights):
+    folder = tmp_path / "other"
+    assert cli.main(["convert", str(tiny_folder), str(folder), "--to", kind]) == 0
+    (folder / "pytorch_model.bin").write_bytes(b"never read")
+    assert cli.main(["check", str(folder), "--write"]) == 0
+    path = folder / weights
+    assert weights in json.loads((folder / CHECKSUMS).read_text()) and not find_damage(folder)
+    assert "pytorch_model.bin" not in (folder / CHECKSUMS).read_text()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert cli.main(["check", str(folder)]) != 0 and f"{weights} is damaged" in capsys.readouterr().out
+
+
 def test_other_weights_with_new_values_are_refused(folder):
     path = folder / "model.safetensors"
     values = {name: value.copy() for name, value in load_file(path).items()}

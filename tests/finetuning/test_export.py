@@ -68,6 +68,23 @@ def test_a_saved_model_that_finds_no_room_is_the_systems_error(pair_folder, tmp_
     assert error.value.errno == errno.EFBIG and error.value.filename == str(tmp_path / "served")
 
 
+@pytest.mark.parametrize(
+    "kind, writes, file",
+    [
+        ("onnx", "onnx.save", "model.onnx"),
+        ("keras", "keras.Model.save", "model.keras"),
+        ("keras-nlp", "h5py.Group.__setitem__", ".out.unfinished"),
+    ],
+)
+def test_a_full_disk_is_said_with_the_name_of_the_file(tiny_folder, tmp_path, monkeypatch, capsys, kind, writes, file):
+    def fails(*_, **__):
+        raise OSError("Can't write data (file write failed: errno = 28, error message = 'No space left on device')")
+
+    monkeypatch.setattr(writes, fails)
+    assert main(["convert", str(tiny_folder), str(tmp_path / "out"), "--to", kind]) == 2
+    assert capsys.readouterr().err.strip().endswith(f"{file}: No space left on device.")
+
+
 @pytest.mark.parametrize("member, kind", [("roberta", "ByteLevelTokenizer"), ("albert", "SentencePieceTokenizer")])
 def test_a_saved_model_without_raw_text_says_so(member, kind, tmp_path, capsys):
     import tensorflow as tf

@@ -168,10 +168,22 @@ def test_a_text_without_a_token_in_a_file_is_named_before_vectors_are_computed(
     assert f"{source}, text 5: Text A contains no token that can be read: '\\u200b'." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("length", [0, -1, 2])
+@pytest.mark.parametrize("length", [0, -1, 2, "8", True, 4.5])
 def test_a_length_without_room_for_a_token_is_refused(tiny_bert, length):
-    with pytest.raises(InputError, match=f"The length is {length}; a text needs at least 3"):
+    with pytest.raises(InputError, match=f"The length is {length!r}; a text needs at least 3"):
         sentence_vectors(tiny_bert, TEXTS, max_length=length)
+    with pytest.raises(InputError, match=f"The length is {length!r}; a text needs at least 3"):
+        tiny_bert.trace(TEXTS[0], max_length=length)
+
+
+def test_a_length_without_room_for_both_texts_of_a_pair_is_refused(tiny_bert):
+    says = "The length is 4; a pair needs at least 5 tokens, 3 of them special"
+    with pytest.raises(InputError, match=says):
+        tiny_bert.trace("the cat", "a dog", max_length=4)
+    vector, error = sentence_vectors(tiny_bert, ["the cat", ("the cat", "a dog")], max_length=4, errors="return")
+    assert isinstance(vector, np.ndarray) and says in str(error)
+    first, second = sentence_vectors(tiny_bert, [("the cat", "a dog"), ("the cat", "it")], max_length=5)
+    assert np.abs(first - second).max() > 1e-3
 
 
 def test_a_file_becomes_numpy_or_parquet(tiny_bert, tiny_folder, tmp_path, capsys):

@@ -331,6 +331,27 @@ def test_the_model_before_fine_tuning_is_one_of_the_store(home, monkeypatch):
     assert analysis_answer("attention-divergence", {"text_a": TEXT}, store, ServiceLimits()) == named
 
 
+@pytest.mark.parametrize(
+    "name, options",
+    [("compare", {"other_text": ["a cat"]}), ("sentence-similarity", {"sentences": ["a", "a cat"]})],
+)
+def test_too_many_tokens_of_a_text_in_the_options_are_refused(home, name, options):
+    store = ModelStore("tiny-cased", ServiceLimits())
+    text = {"text_a": "a"} if name == "compare" else {}
+    with pytest.raises(RequestProblem, match="A text has 4 tokens, but an analysis reads at most 3"):
+        analysis_answer(name, {**text, "options": options}, store, ServiceLimits(max_tokens=3))
+
+
+def test_too_many_tokens_for_another_model_are_refused(home, monkeypatch):
+    store = ModelStore("tiny-cased", ServiceLimits())
+    monkeypatch.setattr(
+        type(store.get().bert), "max_length", property(lambda bert: 3 if "uncased" not in bert.name else 64)
+    )
+    body = {"text_a": "a cat", "options": {"other": "tiny-uncased"}}
+    with pytest.raises(RequestProblem, match="A text has 4 tokens, but an analysis reads at most 3"):
+        analysis_answer("compare", body, store, ServiceLimits(max_tokens=3))
+
+
 @pytest.mark.parametrize("body", [{"text_a": "a cat"}, {"rows": ["a", "a cat"]}])
 def test_an_analysis_of_too_many_tokens_is_refused(home, body):
     store = ModelStore("tiny-cased", ServiceLimits())

@@ -32,6 +32,7 @@ from bert_tf.errors import CheckpointError
 from bert_tf.files import (
     atomic_write,
     read_json,
+    system_errors,
     write_json,
     write_text,
 )
@@ -226,7 +227,8 @@ def write_preset(folder: Path, config: BertConfig, tokenizer: BaseTokenizer, ten
     import h5py
 
     _check_representable(config, tokenizer, tensors)
-    with atomic_write(folder / WEIGHTS_FILE) as temporary, h5py.File(temporary, "w") as file:
+    path = folder / WEIGHTS_FILE
+    with system_errors(path, OSError), atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
         for name in tensor_shapes(config, heads=("pooler",)):
             key, shape = _key_and_shape(name, config)
             value = tensors[name].T if _is_dense_matrix(name) else tensors[name]

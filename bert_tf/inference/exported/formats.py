@@ -103,7 +103,8 @@ def _write_onnx(bert, folder, dtype):
 
     # A file of this format holds at most 2 GB: larger weights are stored beside it.
     large = sum(len(tensor.raw_data) for tensor in model.graph.initializer) > 1_900_000_000
-    onnx.save(model, folder / "model.onnx", save_as_external_data=large, location="model.onnx.data")
+    with system_errors(folder / "model.onnx", OSError):
+        onnx.save(model, folder / "model.onnx", save_as_external_data=large, location="model.onnx.data")
 
 
 def _keras_model(bert, dtype):
@@ -135,7 +136,8 @@ def _write_keras(bert, folder, dtype):
     if bert.task is not None and dtype == "float32":
         # The network of a task is a plain functional model over registered layers in the file.
         model = keras.Model(inputs=model.input, outputs=model.output, name="bert")
-    model.save(folder / "model.keras")
+    with system_errors(folder / "model.keras", OSError):
+        model.save(folder / "model.keras")
 
 
 _WRITERS: dict[str, Callable[[Any, Path, str], None]] = {

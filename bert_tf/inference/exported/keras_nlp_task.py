@@ -20,7 +20,7 @@ from bert_tf.checkpoints.stored_model import StoredModel
 from bert_tf.checkpoints.tensor_names import heads_present
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, InputError, require_head
-from bert_tf.files import atomic_folder, read_json, refuse_full_folder, write_text
+from bert_tf.files import atomic_folder, read_json, refuse_full_folder, system_errors, write_text
 from bert_tf.runtime.weights import parameter
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.tokenizers.byte_level_bpe import ByteLevelTokenizer
@@ -122,8 +122,9 @@ def write_preset(bert: Bert, target: Path, dtype: str = "float32") -> Path:
             warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
             (model if task == "backbone" else model.backbone).quantize("int8")
     with atomic_folder(target) as folder:
-        model.save_to_preset(str(folder))
-        tokenizer.save_to_preset(str(folder))
+        with system_errors(folder, OSError):
+            model.save_to_preset(str(folder))
+            tokenizer.save_to_preset(str(folder))
         entries: dict[str, Any] = {} if settings is None else {"task": settings.to_dict()}
         if _lacks_pooler(bert):
             entries["pooler"] = False
